@@ -16,7 +16,7 @@ What is no post of a known key, of its form, its size and its signature, changes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -129,22 +129,35 @@ class Board:
 
     def take(self, data: bytes) -> bool:
         """Add the posts of an object of a store; whether any of it is new."""
-        news = False
+        return any(news for _, news in self.take_parts(self.parsed(data)))
+
+    def parsed(self, data: bytes) -> list[Header | Post]:
+        """The posts and headers of an object of a store, by their form alone."""
+        found: list[Header | Post] = []
         try:
             parts = unpack(data)
         except FleetError as error:
             self.dropped[str(error)] += 1
-            return False
+            return found
         for part in parts:
             try:
-                news |= (
-                    self.take_header(Header.parse(part))
-                    if len(part) == HEADER
-                    else self.take_post(Post.parse(part))
-                )
+                found.append(Header.parse(part) if len(part) == HEADER else Post.parse(part))
             except FleetError as error:
                 self.dropped[str(error)] += 1
-        return news
+        return found
+
+    def take_parts(self, parts: Iterable[Header | Post]) -> list[tuple[int, bool]]:
+        """Add posts and headers; the number of each that is right, and whether it is new."""
+        found = []
+        for one in parts:
+            try:
+                if isinstance(one, Post):
+                    found.append((one.header.number, self.take_post(one)))
+                else:
+                    found.append((one.number, self.take_header(one)))
+            except FleetError as error:
+                self.dropped[str(error)] += 1
+        return found
 
     def take_post(self, post: Post) -> bool:
         """Add a post and its header; whether the opened post is new."""
@@ -161,17 +174,6 @@ class Board:
             return False
         self._check(header)
         return self._take(TopicRegister(header), header)
-
-    def take_board(self, other: Board) -> None:
-        """Add the posts of a board that has checked them, one by one."""
-        for keys in other.registers.values():
-            for register in keys.values():
-                for post in register.opened:
-                    self._take(TopicRegister(post.header, (post,)), post.header)
-                if register.header is not None:
-                    self._take(TopicRegister(register.header), register.header)
-        for fork in other.forks.values():
-            self._merge_fork(fork)
 
     def take_fork(self, data: bytes) -> bool:
         """Add evidence; whether it is new."""

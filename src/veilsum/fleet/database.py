@@ -191,7 +191,8 @@ class SiteFile:
                 found[topic, key] = Header.parse(data), posts
             else:
                 posts.append(Post.parse(data))
-        for (topic, key), (header, posts) in found.items():
+        for (topic, key), (own, posts) in found.items():
+            header = own or posts[0].header  # the newest one, where it is not opened yet
             board.registers.setdefault(topic, {})[key] = TopicRegister(header, tuple(posts))
         for kind, terms, key, data in self.db.execute(
             "select kind, terms, key, data from forks where fleet = ?", (fleet,)
@@ -212,7 +213,8 @@ class SiteFile:
                 "delete from posts where fleet = ? and kind = ? and terms = ? and key = ?",
                 (fleet, topic.kind.code, topic.terms, key),
             )
-            if register.header is not None:
+            newest = register.post
+            if register.header is not None and (newest is None or register.header != newest.header):
                 self._keep(fleet, topic, key, 0, register.header.data)
             for place, post in enumerate(register.opened, 1):
                 self._keep(fleet, topic, key, place, post.data)
@@ -303,8 +305,9 @@ class SiteFile:
         return dict(self.db.execute("select name, digest from sent where store = ?", (store,)))
 
     def wrote(self, store: str, name: str, digest: bytes) -> None:
-        """Remember what was written, within a transaction."""
+        """Remember what was written, within a transaction; it is read again, as any version may come back."""
         self.db.execute("insert or replace into sent values (?, ?, ?)", (store, name, digest))
+        self.db.execute("delete from objects where store = ? and name = ?", (store, name))
 
     def unless_sent(self, store: str, name: str, digest: bytes) -> None:
         """Forget that an own object was written, if another one is shown in its place."""

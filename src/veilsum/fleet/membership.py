@@ -69,6 +69,13 @@ class Member:
                 f"{self.name} has no role {unknown[0]!r}; there are {', '.join(ROLES)}"
             )
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """In plain values."""
+        return {
+            "name": self.name, "key": self.key, "roles": list(self.roles), "closed": list(self.closed)
+        }  # fmt: skip
+
     @cached_property
     def public(self) -> bytes:
         """The key."""
@@ -273,7 +280,7 @@ class Membership:
         """What is signed."""
         found = {
             "format": FORMAT, "fleet": self.fleet, "founder": self.founder, "number": self.number,
-            "members": [asdict(member) for member in self.members],
+            "members": [member.data for member in self.members],
             "witnesses": asdict(self.witnesses), "addresses": list(self.addresses),
             "sums": dict(self.sums), "clock": self.clock, "successor": self.successor,
         }  # fmt: skip

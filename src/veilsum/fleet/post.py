@@ -87,7 +87,11 @@ class Topic:
     kind: Kind
     terms: bytes
 
-    @property
+    def __hash__(self) -> int:
+        """That of bytes, which they keep."""
+        return hash(self.terms)
+
+    @cached_property
     def name(self) -> str:
         """In names of objects."""
         return f"{self.kind.word}-{short(self.terms)}"
@@ -117,7 +121,7 @@ class Header:
         if self.last < self.first or not 0 <= self.epsilon < float("inf"):
             raise FleetError("a post has slots in order, and a finite epsilon of at least 0")
 
-    @property
+    @cached_property
     def topic(self) -> Topic:
         """Kind and terms."""
         return Topic(self.kind, self.terms)

@@ -302,23 +302,20 @@ class Seat:
 
     def _take_object(self, store: Store, name: str, data: bytes, keys: dict[str, bytes]) -> None:
         key, topic = keys[name.split("/")[1]], name.split("/")[2]
-        before = {t: self._number(t, key) for t in self.board.registers if t.name == topic}
-        own = Board(self.board.membership)
-        own.take(data)
-        for found, registers in own.registers.items():
-            if found.name != topic or set(registers) != {key}:
-                self.board.dropped["an object that does not hold what its name says"] += 1
-                return
-            held, shown = before.get(found, 0), registers[key].header
-            if shown is not None and shown.number < held:
-                name = self.membership.keys[key].name
-                self._went_back(
-                    store, f"number {shown.number} of {name} ({topic}), and {held} was there before"
-                )
-        self.board.dropped.update(own.dropped)
-        self.board.take_board(own)
         if key == self.public:
             self.file.unless_sent(store.address, name, hashlib.sha256(data).digest())
+        parts = self.board.parsed(data)
+        headers = [one.header if isinstance(one, Post) else one for one in parts]
+        if any(one.key != key or one.topic.name != topic for one in headers):
+            self.board.dropped["an object that does not hold what its name says"] += 1
+            return
+        held = self._number(headers[0].topic, key) if headers else 0
+        shown = max((number for number, _ in self.board.take_parts(parts)), default=held)
+        if shown < held:
+            maker = self.membership.keys[key].name
+            self._went_back(
+                store, f"number {shown} of {maker} ({topic}), and {held} was there before"
+            )
 
     def _number(self, topic: Topic, key: bytes) -> int:
         """Of what a store must show: an own release is not there before it is opened."""
