@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fleet.fleets import EVERYTHING, NOW, mean
+from tests.fleet.fleets import NOW, mean
 from tests.fleet.safety.watching import WatchedFleet
 from veilsum.errors import FleetError
 from veilsum.fleet import sums
@@ -69,7 +69,6 @@ class SumFleet(WatchedFleet):
                 sums, "noise_for", lambda question, _: [NoNoise()] * len(question.lengths)
             )
         more.setdefault("epsilon", 100.0)
-        more.setdefault("policy", EVERYTHING + "max_delta = 0.001\n")
         super().__init__(folder, sites, patch, **more)
         self.names = [f"s{k}" for k in range(sites)]
 
@@ -92,6 +91,12 @@ class SumFleet(WatchedFleet):
             for report in self.go(*names):
                 said += [*report.done, *report.waiting, *report.problems]
         return said
+
+    def approve(self, question: FleetQuestion) -> None:
+        """Persons say yes, as a policy approves no delta."""
+        for name in self.names:
+            with self.open(name) as site, site.file.transaction():
+                site.file.decide(site.seat().fleet, question.digest, "yes", "", "person", self.now)
 
     def read(self, question: FleetQuestion, name: str = "desk") -> BoardAnswer | None:
         """The answer on a member's board."""
@@ -192,7 +197,7 @@ def lying_roster(
     fleet: SumFleet, question: FleetQuestion, sites: Sequence[str], number: int = 1
 ) -> SumRoster:
     """The desk names these sites, of those whose Deals stand in the store."""
-    query = fleet.query(question, "s0").query
+    query = fleet.query(question, fleet.names[-1]).query
     deals = []
     for site in sites:
         data = fleet.objects[fleet.object(site, Kind.DEAL, question.digest)]
