@@ -2,7 +2,8 @@
 
     seen/<key>    counter, time, digest of its board, and for each topic: key, number, hash of each register
 
-A witness lists the headers that it took as a witness; others list what is on their board. Whoever reads it
+A witness lists the headers that it took as a witness; others list what is on their board, without hashes,
+which only a claim asks for. Whoever reads it
 learns what a store withholds (a release that is named here and not shown there), that a store rolled back
 (the counter went back), and how old the view of this member is.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 from cryptography.exceptions import InvalidSignature
@@ -22,9 +24,9 @@ from veilsum.fleet.post import SIGNATURE, Kind, Topic, newer, public
 
 FORMAT = 1
 PREFIX = 8  # bytes of a key and of a hash
-_HEAD = struct.Struct(">B32sQQ32sI")
+_HEAD = struct.Struct(">B32sQQ32sBI")
 _TOPIC = struct.Struct(">B32sI")
-_ENTRY = struct.Struct(f">{PREFIX}sI{PREFIX}s")
+_ENTRIES = {size: struct.Struct(f">{PREFIX}sI{size}s") for size in (0, PREFIX)}
 _CODES = {kind.code: kind for kind in Kind}
 Entries = Mapping[Topic, Mapping[bytes, tuple[int, bytes]]]
 
@@ -44,7 +46,8 @@ class Seen:
     digest : bytes
         Of its board.
     entries : mapping
-        For each topic, by the first bytes of a key: number, and the first bytes of the header's hash.
+        For each topic, by the first bytes of a key: number, and the first bytes of the header's hash, or
+        none of any hash.
     """
 
     key: bytes
@@ -55,8 +58,9 @@ class Seen:
     signature: bytes = bytes(SIGNATURE)
 
     def holds(self, topic: Topic, key: bytes) -> tuple[int, bytes] | None:
-        """Number and hash of what it holds of a register."""
-        return self.entries.get(topic, {}).get(key[:PREFIX])
+        """Number and hash of what it holds of a register as a witness."""
+        found = self.entries.get(topic, {}).get(key[:PREFIX])
+        return found if found is not None and found[1] else None
 
     def of(self, key: bytes) -> Iterator[tuple[Topic, int]]:
         """Topics of a key that it holds releases of, and their numbers."""
@@ -70,14 +74,22 @@ class Seen:
             for key, (number, hash) in keys.items():
                 yield topic, key, number, hash
 
-    @property
+    @cached_property
+    def _size(self) -> int:
+        """Of a hash, in bytes."""
+        return max((len(hash) for _, _, _, hash in self), default=0)
+
+    @cached_property
     def _unsigned(self) -> bytes:
         parts = [
-            _HEAD.pack(FORMAT, self.key, self.counter, self.at, self.digest, len(self.entries))
+            _HEAD.pack(
+                FORMAT, self.key, self.counter, self.at, self.digest, self._size, len(self.entries)
+            )
         ]
+        entry = _ENTRIES[self._size]
         for topic, keys in self.entries.items():
             parts.append(_TOPIC.pack(topic.kind.code, topic.terms, len(keys)))
-            parts += [_ENTRY.pack(key, number, hash) for key, (number, hash) in keys.items()]
+            parts += [entry.pack(key, number, hash) for key, (number, hash) in keys.items()]
         return b"".join(parts)
 
     @property
@@ -106,15 +118,15 @@ class Seen:
 
     @classmethod
     def _read(cls, data: bytes) -> Self:
-        version, key, counter, at, held, topics = _HEAD.unpack_from(data)
+        version, key, counter, at, held, size, topics = _HEAD.unpack_from(data)
         if version != FORMAT:
             raise newer("a list of what a member holds", version, FORMAT)
-        place, entries = _HEAD.size, {}
+        place, entries, entry = _HEAD.size, {}, _ENTRIES[size]
         for _ in range(topics):
             code, terms, count = _TOPIC.unpack_from(data, place)
             place += _TOPIC.size
-            rows = _ENTRY.iter_unpack(data[place : place + count * _ENTRY.size])
-            place += count * _ENTRY.size
+            rows = entry.iter_unpack(data[place : place + count * entry.size])
+            place += count * entry.size
             entries[Topic(_CODES[code], terms)] = {k: (number, hash) for k, number, hash in rows}
         made = cls(key, counter, at, held, entries, data[place:])
         if made.data != data:
