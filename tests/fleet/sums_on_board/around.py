@@ -21,6 +21,7 @@ from veilsum.fleet.post import HEADER, SALT, Header, Kind, Post, pack, sealed, s
 from veilsum.fleet.protocol import PROTOCOLS
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import SECURE_SUM
+from veilsum.fleet.secure_sum import deal as secure_deal
 from veilsum.fleet.secure_sum.query import SumQuery
 from veilsum.fleet.secure_sum.roster import SumRoster, propose
 from veilsum.fleet.secure_sum.total import total
@@ -57,7 +58,7 @@ class SumFleet(WatchedFleet):
         **more: Any,
     ) -> None:
         self.dealt: dict[str, list[int]] = {}
-        shipped = sums.deal
+        shipped = secure_deal.deal
 
         def deal(query: SumQuery, site: str, vector: Sequence[int], seed: bytes) -> bytes:
             self.dealt[site] = list(vector)

@@ -29,6 +29,7 @@ from veilsum.fleet import sums
 from veilsum.fleet.membership import KEEPER, SITE, Member, following
 from veilsum.fleet.post import Kind, Topic
 from veilsum.fleet.release import Releases
+from veilsum.fleet.secure_sum.close import refundable
 from veilsum.fleet.secure_sum.deal import public_key, shares
 from veilsum.fleet.secure_sum.numbers import SumNumbers
 from veilsum.fleet.secure_sum.query import Keeper, SumQuery
@@ -488,11 +489,10 @@ def test_k9_a_refund_for_one_close_too_few_can_still_be_opened(
 ) -> None:
     """One keeper of those that closed lies, and the others answer: t shares, and the sum is open."""
     if weakened:
-        patched = sums.refundable
         monkeypatch.setattr(
             sums,
             "refundable",
-            lambda query, closed: patched(query, [*closed, query.keepers[-1].label]),
+            lambda query, closed: refundable(query, [*closed, query.keepers[-1].label]),
         )
     fleet, question = closed_fleet(tmp_path, monkeypatch, 4)
     fleet.rounds(1, *fleet.names[:4])
