@@ -44,36 +44,17 @@ Span = tuple[int, int]
 class Spending:
     """One charge.
 
-    Parameters
-    ----------
-    source : str
-        Which data of the site.
-    start, end : int
-        The times of the readings, UTC seconds, without the end; a static table has (0, FOREVER).
-    readings : int
-        How many readings the release adds up.
-    event : PrivacyEvent
-        Its cost for one of them.
-    at : int
-        When it is charged.
-    what : str
-        The digest of what was asked.
-    board : str
-        Where.
-
-    Examples
-    --------
     >>> Spending("meter", 0, 3600, 1, PrivacyEvent(0.1), 3700, "ab12", "board").static
     False
     """
 
-    source: str
-    start: int
+    source: str  # which data of the site
+    start: int  # UTC seconds; a static table has (0, FOREVER)
     end: int
-    readings: int
-    event: PrivacyEvent
+    readings: int  # that the release adds up
+    event: PrivacyEvent  # its cost for one of them
     at: int
-    what: str
+    what: str  # digest of what was asked
     board: str
 
     def __post_init__(self) -> None:
@@ -198,8 +179,6 @@ class PerPeriod(BudgetUnit):
 def unit_of(per: Any) -> BudgetUnit:
     """The unit of a budget, from what site.toml says after `per`.
 
-    Examples
-    --------
     >>> unit_of("window 7 days")
     PerWindow(seconds=604800)
     """
@@ -220,15 +199,6 @@ def unit_of(per: Any) -> BudgetUnit:
 class SiteBudget:
     """The limit of a site, for each of its sources.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The most that may be spent.
-    unit : BudgetUnit
-        On what.
-
-    Examples
-    --------
     >>> str(SiteBudget.of({"epsilon": 1.0, "per": "window 7 days"}))
     'epsilon 1 per window 604800 seconds'
     """

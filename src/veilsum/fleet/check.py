@@ -45,19 +45,7 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class FleetCheck:
-    """One line.
-
-    Parameters
-    ----------
-    what : str
-        What was looked at.
-    ok : bool
-        Whether it is as it should be.
-    found : str
-        What was found.
-    remedy : str
-        What to do.
-    """
+    """One line."""
 
     what: str
     ok: bool
@@ -73,17 +61,7 @@ class FleetCheck:
 def check_site(
     folder: Path, now: int, opened: Callable[[Path], Site] | None = None
 ) -> list[FleetCheck]:
-    """All checks of a site; those that cannot be made are left out after the reason why.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the site.
-    now : int
-        UTC seconds.
-    opened : function of a folder, optional
-        Opens the site; a test has others.
-    """
+    """All checks of a site; those that cannot be made are left out after the reason why."""
     from veilsum.fleet.site import TOML, Site
 
     if not available("obstore"):

@@ -78,47 +78,16 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class FleetAddress:
-    """A fleet that a site is in.
+    """A fleet that a site is in."""
 
-    Parameters
-    ----------
-    address : str
-        Of its board: a folder or a store's URL.
-    authority : str
-        The key that signs its membership, in hexadecimal digits.
-    """
-
-    address: str
-    authority: str
+    address: str  # of its board: a folder or a store's URL
+    authority: str  # the key that signs its membership, in hexadecimal digits
 
 
 @dataclass(frozen=True, eq=False)
 class SiteConfig:
     """A site.toml that was read and checked.
 
-    Parameters
-    ----------
-    name : str
-        Of the site.
-    data : mapping
-        Its source, as the source reads it.
-    budget : SiteBudget
-        What may be spent of its data, on all boards together.
-    fleets : tuple of FleetAddress
-        At least one.
-    policy : Policy, optional
-        What is approved without a person.
-    log : Path, optional
-        Where `step` writes; standard error without.
-    database : Path
-        Ledger and key.
-    folder : Path
-        That paths are relative to.
-    where : SourceMap
-        Where keys are, for errors.
-
-    Examples
-    --------
     >>> text = '''name = "north"
     ... [data]
     ... path = "readings.csv"
@@ -137,14 +106,14 @@ class SiteConfig:
     """
 
     name: str
-    data: Mapping[str, Any]
-    budget: SiteBudget
+    data: Mapping[str, Any]  # its source, as the source reads it
+    budget: SiteBudget  # of its data, on all boards together
     fleets: tuple[FleetAddress, ...]
-    policy: Policy | None = None
-    log: Path | None = None
-    database: Path = Path(DATABASE)
-    folder: Path = Path()
-    where: SourceMap = field(default_factory=lambda: SourceMap("site.toml"))
+    policy: Policy | None = None  # what is approved without a person
+    log: Path | None = None  # where `step` writes; standard error without
+    database: Path = Path(DATABASE)  # ledger and key
+    folder: Path = Path()  # that paths are relative to
+    where: SourceMap = field(default_factory=lambda: SourceMap("site.toml"))  # for errors
 
     def path(self, text: str) -> Path:
         """A path of the file."""
@@ -164,13 +133,7 @@ class SiteConfig:
 
 
 def read_site_config(path: str | Path) -> SiteConfig:
-    """Read and check a site.toml.
-
-    Raises
-    ------
-    FleetError
-        With everything that is wrong, by line.
-    """
+    """Read and check a site.toml."""
     text = read_text(path, "configuration of the site", FleetError)
     return site_config(text, str(path), Path(path).resolve().parent)
 
@@ -403,28 +366,7 @@ def write_site_toml(
     path: str | Path, *, name: str, address: str, authority: str, table: str | None, epsilon: float,
     per: str = "reading", policy: Policy | None = None,
 ) -> SiteConfig:  # fmt: skip
-    """Write a short site.toml with comments, where none is yet, and return what it says.
-
-    Parameters
-    ----------
-    path
-        Of the file, which must not be there.
-    name
-        Of the site.
-    address, authority
-        Of its fleet.
-    table
-        Its data, relative to the file; None for who only asks.
-    epsilon, per
-        Its budget.
-    policy
-        What it approves without a person.
-
-    Raises
-    ------
-    FleetError
-        If it is there already, or says what site.toml may not.
-    """
+    """Write a short site.toml with comments, where none is yet, and return what it says."""
     text = site_toml(name, address, authority, table, epsilon, per, policy)
     found = site_config(text, str(path), Path(path).resolve().parent)
     try:

@@ -63,59 +63,22 @@ class Declined(Consent):
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """What a site knows of itself when it is asked.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Of its data.
-    epsilon_left, delta_left : float
-        Of its budget, for these records.
-    asker : str
-        The member that asks.
-    spent : function of a period
-        Epsilon that this policy approved in the present question, day, month or year.
-    records : int
-        How many it has; of a table the number of its rows.
-    codebook : Codebook, optional
-        Of its data.
-    protocols : sequence of str
-        Which it can take part in now.
-    """
+    """What a site knows of itself when it is asked."""
 
     columns: Sequence[str]
-    epsilon_left: float
+    epsilon_left: float  # of its budget, for these records
     delta_left: float
-    asker: str
-    spent: Callable[[str], float]
-    records: int
+    asker: str  # the member that asks
+    spent: Callable[[str], float]  # epsilon it approved in this day, month or year
+    records: int  # of a table the number of its rows
     codebook: Codebook | None = None
-    protocols: Sequence[str] = tuple(RULES)
+    protocols: Sequence[str] = tuple(RULES)  # in which it can take part now
 
 
 @dataclass(frozen=True)
 class Policy:
     """What a site says yes to without asking a person: all of it must hold.
 
-    Parameters
-    ----------
-    kinds : tuple of str
-        Names of questions.
-    columns : tuple of str
-        That a question may read, filter or group by.
-    max_epsilon : float
-        The most that is approved per `per`, for a person with rows here: of questions together.
-    per : str
-        "question", "day", "month" or "year".
-    min_records : int
-        Below so many records a person is asked.
-    protocols : tuple of str
-        That are approved.
-    askers : tuple of str
-        Members whose questions are approved; empty for any that may ask.
-
-    Examples
-    --------
     >>> from veilsum.fleet.question import Worded
     >>> policy = Policy(kinds=("count",), columns=(), max_epsilon=1.0)
     >>> facts = SiteFacts((), 3.0, 0.0, asker="ada", spent=lambda _: 0.0, records=500)
@@ -124,12 +87,12 @@ class Policy:
     """
 
     kinds: tuple[str, ...]
-    columns: tuple[str, ...]
-    max_epsilon: float
+    columns: tuple[str, ...]  # that a question may read, filter or group by
+    max_epsilon: float  # per `per`, of questions together, for a person with rows here
     per: str = "question"
-    min_records: int = 1
+    min_records: int = 1  # that the site must have
     protocols: tuple[str, ...] = tuple(RULES)
-    askers: tuple[str, ...] = ()
+    askers: tuple[str, ...] = ()  # members; all without
 
     def __post_init__(self) -> None:
         """Refuse what no policy can be."""
@@ -184,17 +147,7 @@ def columns_of(question: FleetQuestion) -> list[str]:
 
 
 def decide(question: FleetQuestion, facts: SiteFacts, policy: Policy | None = None) -> Consent:
-    """What a site says to a question, before a row is read.
-
-    Parameters
-    ----------
-    question
-        As it was posted.
-    facts
-        Of the site.
-    policy
-        Of site.toml; without one a person is asked.
-    """
+    """What a site says to a question, before a row is read."""
     if reason := impossible(question, facts):
         return Declined(reason)
     if policy is None:
@@ -235,42 +188,20 @@ class QualityLine:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a person is shown before yes: nothing in it is computed from rows.
-
-    Parameters
-    ----------
-    title : str
-        What is asked.
-    columns : tuple of str
-        What is read.
-    promise : Guarantee
-        Of one answer.
-    epsilon, delta : float
-        What it costs a record here.
-    epsilon_after, delta_after : float
-        What is left then.
-    quality : tuple of QualityLine
-        For each question, with so many sites and records.
-    sites, records : int
-        For which the quality is: records are assumed, not counted.
-    example : tuple of int
-        The first components of what a site *without rows* would add to the sum: noise alone.
-    length : int
-        How many there are.
-    """
+    """What a person is shown before yes: nothing in it is computed from rows."""
 
     title: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # that are read
     promise: Guarantee
-    epsilon: float
+    epsilon: float  # what it costs a record here
     delta: float
-    epsilon_after: float
+    epsilon_after: float  # what is left then
     delta_after: float
     quality: tuple[QualityLine, ...]
     sites: int
-    records: int
-    example: tuple[int, ...]
-    length: int
+    records: int  # assumed, not counted
+    example: tuple[int, ...]  # of what a site *without rows* would add to the sum: noise alone
+    length: int  # how many numbers there are
 
     def sentences(self) -> list[str]:
         """All of it, in words."""
@@ -301,27 +232,7 @@ def preview(
     question: FleetQuestion, *, promise: Guarantee, sites: int, draws: Fraction | int, share: Fraction | int,
     left: tuple[float, float], records_per_site: int = USUAL_RECORDS_SHOWN, entropy: Entropy = SYSTEM,
 ) -> Preview:  # fmt: skip
-    """What a person is shown before yes.
-
-    Parameters
-    ----------
-    question
-        What is asked.
-    promise
-        Of `fleet.promise.guarantee_of`.
-    sites
-        How many may take part.
-    draws
-        Of noise in the sum: the sites of a pool, |F|/h of a secure sum.
-    share
-        What this site draws of the noise: 1 of a pool, 1/h of a secure sum.
-    left
-        epsilon and delta of the site's budget, before.
-    records_per_site
-        Assumed.
-    entropy
-        Of the example.
-    """
+    """What a person is shown: `draws` of noise in the sum, of which this site adds `share` (1, or 1/h)."""
     settled, records = question.settled(), sites * records_per_site
     quality = tuple(
         QualityLine(one.question.name, forecast_at(one, one.unit.most(records), Fraction(draws)))

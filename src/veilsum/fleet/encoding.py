@@ -39,18 +39,10 @@ OWN_BUDGET = "each site's own budget"
 
 @dataclass(frozen=True)
 class EncodedSite:
-    """What a site adds up, without noise: as secret as its rows, for memory alone.
+    """What a site adds up, without noise: as secret as its rows, for memory alone."""
 
-    Parameters
-    ----------
-    steps : list of int
-        The vector of all questions, in steps of their grids.
-    records : int
-        How many units there are, 0 where that is private.
-    """
-
-    steps: list[int]
-    records: int
+    steps: list[int]  # of all questions, in steps of their grids
+    records: int  # units; 0 where that is private
 
     def __repr__(self) -> str:
         """Without a number of it."""
@@ -62,19 +54,6 @@ def encode(
 ) -> EncodedSite:
     """One pass over the rows of a site.
 
-    Parameters
-    ----------
-    question
-        What is asked.
-    data
-        A table, or what `asking.open_table` takes.
-    decimal
-        The decimal mark of numbers in the site's text.
-    codebook
-        Of the site, whose codes of missing values are no values.
-
-    Examples
-    --------
     >>> from veilsum.fleet.question import Worded
     >>> count = FleetQuestion(asks=(Worded("count", ()),), epsilon=1.0, protocol="pool")
     >>> encode(count, {"kwh": [1.0, 2.0, 3.0]}).steps
@@ -110,24 +89,12 @@ def _coded(table: Table, codebook: Codebook | None) -> Table:
 
 @dataclass(frozen=True)
 class NoisySum:
-    """The sum over sites, and what is public about it.
-
-    Parameters
-    ----------
-    question : FleetQuestion
-        What was asked.
-    steps : sequence of int
-        Noise and all.
-    records : int
-        Of the sites in it, 0 where that is private.
-    draws : Fraction
-        How many draws of the question's noise are in it.
-    """
+    """The sum over sites, and what is public about it."""
 
     question: FleetQuestion
-    steps: Sequence[int]
-    records: int
-    draws: Fraction
+    steps: Sequence[int]  # noise and all
+    records: int  # of the sites in it, 0 where that is private
+    draws: Fraction  # of the question's noise that are in it
 
     def __post_init__(self) -> None:
         """Refuse another length."""
@@ -161,19 +128,6 @@ def decode(
 ) -> list[tuple[Decoded, ...]]:
     """The answers of each question: a function of the noised sum and public numbers.
 
-    Parameters
-    ----------
-    question
-        What was asked.
-    steps
-        The noised sum over sites.
-    records
-        The sites' records together, 0 where that is private.
-    draws
-        How many draws of the question's noise are in the sum: the sites of a pool, |F|/h of a secure sum.
-
-    Examples
-    --------
     >>> from veilsum.fleet.question import Worded
     >>> count = FleetQuestion(asks=(Worded("count", ()),), epsilon=1.0, protocol="pool")
     >>> found = decode(count, [300], 0, draws=4)[0][0]
@@ -195,21 +149,7 @@ def reply(
     question: FleetQuestion, steps: Sequence[int], records: int, draws: Fraction | int, *, who: str,
     promise: Guarantee, notes: Sequence[str] = (), codebook: Codebook | None = None,
 ) -> Reply:  # fmt: skip
-    """The answers as `asking.ask` gives them, for screens, pages and tables.
-
-    Parameters
-    ----------
-    question, steps, records, draws
-        As of `decode`.
-    who
-        Whose rows these are, such as "the tables of 47 of 50 sites".
-    promise
-        Of `fleet.promise.guarantee_of`.
-    notes
-        What a reader must know of the sites: who is missing, who was left out.
-    codebook
-        The asker's, for units.
-    """
+    """The answers as `asking.ask` gives them, for screens, pages and tables."""
     found = NoisySum(question, steps, records, Fraction(draws))
     settled, decoded = question.settled(), _decoded(found)
     questions = [one.question for one in settled.asked]
@@ -241,15 +181,6 @@ def far_limit(question: FleetQuestion, readings: int, draws: Fraction | int = 1)
 
     What one record can add, times the records, and the tail of the noise: never the question's own bounds
     of an answer, at which an honest register would be clamped, and the mean biased.
-
-    Parameters
-    ----------
-    question
-        What was asked.
-    readings
-        The records that a site says it has; where that is private, the most that the question takes.
-    draws
-        Of noise: 1 for a register of a pool.
     """
     many = readings if question.records_public else question.most_records
     tails = [law.summed(Fraction(draws)).tail(TAIL) for law in question.laws]

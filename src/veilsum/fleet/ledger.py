@@ -63,17 +63,7 @@ STARTS, ENDS = (  # between two moments
 
 
 class BudgetSpentError(FleetError):
-    """A charge beyond the limit of a site: nothing was charged.
-
-    Attributes
-    ----------
-    budget : SiteBudget
-        The limit.
-    before, cost : Composition
-        What was spent at the dearest moment of the charge, and what the charge costs.
-    refills_at : int or None
-        From which time on a question like this one is within the limit again; None: never.
-    """
+    """A charge beyond the limit of a site: nothing was charged."""
 
     def __init__(
         self,
@@ -115,17 +105,6 @@ class SpentLine(NamedTuple):
 class SiteLedger:
     """The ledger of a site, in an open database.
 
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        Within a transaction, where anything is charged; never committed here.
-    budget : SiteBudget
-        The limit, for each source by itself.
-    root : str
-        What the first hash begins with, such as the public key of the site.
-
-    Examples
-    --------
     >>> ledger = SiteLedger(sqlite3.connect(":memory:"), SiteBudget.of({"epsilon": 1.0}))
     >>> ledger.charge(Spending("meter", 0, 3600, 1, PrivacyEvent(0.25), 3700, "ab12", "board"))
     >>> ledger.left("meter", at=60).epsilon, ledger.left("meter", at=3600).epsilon

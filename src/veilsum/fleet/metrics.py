@@ -66,13 +66,7 @@ GAUGES = (
 
 
 def exposition(statuses: Iterable[FleetStatus]) -> str:
-    """The text format of Prometheus, all metrics of all fleets.
-
-    Parameters
-    ----------
-    statuses
-        Of one site.
-    """
+    """The text format of Prometheus, all metrics of all fleets."""
     found: dict[str, list[Sample]] = {}
     for status in statuses:
         for sample in samples(status):
@@ -89,15 +83,7 @@ def exposition(statuses: Iterable[FleetStatus]) -> str:
 
 
 def write_metrics(path: Path, statuses: Iterable[FleetStatus]) -> None:
-    """Replace a file at once, so that a collector never reads half of it.
-
-    Parameters
-    ----------
-    path
-        Such as /var/lib/node_exporter/veilsum.prom.
-    statuses
-        Of one site.
-    """
+    """Replace a file at once, so that a collector never reads half of it."""
     path = Path(path)
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -26,35 +26,15 @@ AHEAD = 48  # slots
 
 @dataclass(frozen=True)
 class Outlook:
-    """How long a budget lasts.
+    """How long a budget lasts."""
 
-    Parameters
-    ----------
-    slots : int
-        Slots that were charged ahead; 0 if the site is in no stream.
-    refused : bool
-        Whether the budget refused the one after these.
-    until : int, optional
-        Until when it is enough, UTC seconds; None if no end is in sight.
-    """
-
-    slots: int
-    refused: bool
-    until: int | None
+    slots: int  # that were charged ahead; 0 if the site is in no stream
+    refused: bool  # whether the budget refused the one after these
+    until: int | None  # UTC seconds; None if no end is in sight
 
 
 def outlook(site: Site, source: str, ahead: int = AHEAD) -> Outlook:
-    """Charge the next slots of all streams of a site, and take it back.
-
-    Parameters
-    ----------
-    site : Site
-        Open.
-    source : str
-        Of its data.
-    ahead : int
-        Slots to try.
-    """
+    """Charge the next slots of all streams of a site, and take it back."""
     streams = [
         _following(site, source, seat, posted)
         for seat in site.seats.values()

@@ -90,8 +90,6 @@ CALENDAR: dict[str, CalendarUnit] = {
 class CalendarPeriods:
     """Periods of `count` days, weeks, months or years in a zone.
 
-    Examples
-    --------
     >>> months = CalendarPeriods("month")
     >>> months.at(0), months.bounds(1)
     (0, (2678400, 5097600))

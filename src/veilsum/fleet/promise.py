@@ -41,15 +41,6 @@ class BoardReaders(Adversary):
 def guarantee_of(question: FleetQuestion, numbers: SumNumbers | None = None) -> Guarantee:
     """What is promised by one answer.
 
-    Parameters
-    ----------
-    question
-        What is asked.
-    numbers
-        Of the secure sum; not of a pool.
-
-    Examples
-    --------
     >>> from veilsum.fleet.question import Worded
     >>> count = Worded("count", ())
     >>> found = guarantee_of(FleetQuestion(asks=(count,), epsilon=0.5, protocol="pool", sites_per_person=2))
@@ -121,14 +112,9 @@ def _beyond(question: FleetQuestion, numbers: SumNumbers) -> str:
 
 
 def epsilon_at(question: FleetQuestion, unknown: Fraction) -> float:
-    """What one person's records cost where only that part of the noise is unknown to the adversary.
+    """What one person's records cost where the adversary knows all but that part of the noise, such as 0.9.
 
-    Parameters
-    ----------
-    question
-        With its own grid, on which it depends below a half.
-    unknown
-        beta, such as 0.9: of the noise that a trusted server would add.
+    Below a half it depends on the grid of the question.
     """
     parameter, many = question.event.parameter, question.sites_per_person
     if isinstance(parameter, tuple):

@@ -54,24 +54,13 @@ Words = Mapping[str, Sequence[Sequence[str]]]  # flag -> the words of each time 
 class Worded:
     """One question in words.
 
-    Parameters
-    ----------
-    name : str
-        Of `veilsum.questions`.
-    columns : tuple of str
-        Of a site's table.
-    options : mapping
-        The words of each option, by its flag, as `questions.options.made` takes them.
-
-    Examples
-    --------
     >>> Worded("mean", ("kwh",), {"--between": [["0", "40"]]}).question.name
     'mean'
     """
 
-    name: str
+    name: str  # of `veilsum.questions`
     columns: tuple[str, ...]
-    options: Words = field(default_factory=dict)
+    options: Words = field(default_factory=dict)  # as `questions.options.made` takes them
 
     def __post_init__(self) -> None:
         """Take plain tuples; refuse what is no text."""
@@ -128,15 +117,7 @@ _ELSE = "ask it of one table (veilsum ask), or another question"
 
 
 def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = None) -> Worded:
-    """A question in words, with those that a codebook adds: a post says all that shapes the vector.
-
-    Parameters
-    ----------
-    name, columns, given
-        As of `questions.options.made`.
-    codebook : Codebook, optional
-        Whose bounds and categories are written out.
-    """
+    """A question in words, with those that a codebook adds: a post says all that shapes the vector."""
     fill = None if codebook is None else codebook.filled
     return Worded(name, tuple(columns), words_of(name, columns, given, fill))
 
@@ -145,71 +126,35 @@ def asked_of(name: str, columns: Sequence[str], given: Words, codebook: Any = No
 class FleetQuestion:
     """What is asked of a fleet, for how much, and how it is protected.
 
-    Parameters
-    ----------
-    asks : tuple of Worded
-        The questions, released together.
-    epsilon, delta : float
-        What they cost a record, together.
-    protocol : str
-        "secure-sum" or "pool".
-    where, by, id, cap, missing, population, rows_public, clipped
-        As of `asking.ask`; groups are written out, ids are those of one site.
-    noise : str, optional
-        "laplace", "gaussian" or "skellam"; without it the protocol's best.
-    codebook : str, optional
-        What sites' codebooks must say of the columns: `Codebook.digest`, 64 hexadecimal digits.
-    deadline : int, optional
-        UTC seconds; of a question that is asked once.
-    quorum : int, optional
-        How many sites are in before a pool prints an answer.
-    schedule : mapping, optional
-        Of a question that is asked again and again: when its slots are, as of `Timetable.of`.
-    sites_per_person : int
-        At how many sites one person may have records; multiplied into the guarantee.
-    most_records : int
-        The most records of one site, public: what far limits and the field of a secure sum are computed
-        from.
-    label, nonce : str
-        A name for people; and a text that makes the same question another one, to be paid again.
-    settles : str
-        Hash of what this settles to; computed where it is left out.
-
-    Raises
-    ------
-    FleetError
-        If it cannot be asked of a fleet.
-
-    Examples
-    --------
     >>> mean = Worded("mean", ("kwh",), {"--between": [["0", "40"]]})
     >>> question = FleetQuestion(asks=(mean,), epsilon=1.0, protocol="pool")
     >>> question.title(), question.length, FleetQuestion.parsed(question.canonical()) == question
     ('mean of kwh', 1, True)
     """
 
-    asks: tuple[Worded, ...]
-    epsilon: float
+    asks: tuple[Worded, ...]  # released together
+    epsilon: float  # what they cost a record, together
     protocol: str
     delta: float = 0.0
+    # where, by, id, cap, missing, population, rows_public, clipped: as of `asking.ask`
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     by: tuple[str, tuple[str, ...]] | None = None
-    id: str | None = None
+    id: str | None = None  # of one site
     cap: int | None = None
     missing: Any = None
     population: bool = False
     rows_public: bool | None = None
     clipped: bool = False
-    noise: str | None = None
-    codebook: str | None = None
-    deadline: int | None = None
-    quorum: int | None = None
-    schedule: Mapping[str, Any] | None = None
-    sites_per_person: int = 1
-    most_records: int = USUAL_RECORDS
-    label: str = ""
-    nonce: str = ""
-    settles: str = ""
+    noise: str | None = None  # without it the protocol's best
+    codebook: str | None = None  # what sites' codebooks must say: `Codebook.digest`
+    deadline: int | None = None  # UTC seconds; of a question that is asked once
+    quorum: int | None = None  # sites that are in before a pool prints an answer
+    schedule: Mapping[str, Any] | None = None  # of a standing question: as of `Timetable.of`
+    sites_per_person: int = 1  # at which one person may have records; multiplied into the guarantee
+    most_records: int = USUAL_RECORDS  # of one site; far limits and the field are computed from it
+    label: str = ""  # for people
+    nonce: str = ""  # makes the same question another one, to be paid again
+    settles: str = ""  # hash of what this settles to; computed where it is left out
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without a row."""
@@ -280,11 +225,6 @@ class FleetQuestion:
         """The question of a post.
 
         It is not settled yet: `settled` stops where this version would settle it differently.
-
-        Raises
-        ------
-        FleetError
-            If these are not the bytes of a question.
         """
         table = _read(text)
         known = {one.name for one in fields(cls)}
@@ -307,13 +247,7 @@ class FleetQuestion:
         return found
 
     def settled(self) -> Settled:
-        """What is public about the release.
-
-        Raises
-        ------
-        FleetError
-            If this version of veilsum would settle it differently than the asker's did.
-        """
+        """What is public about the release."""
         if self.settles != self._settles():
             raise FleetError(
                 "this version of veilsum would add up another vector for this question than the asker's: "

@@ -137,13 +137,5 @@ def check_room(question: FleetQuestion, sites: int) -> None:
 
 
 def noise_for(question: FleetQuestion, draws: Fraction | int = 1) -> tuple[Law, ...]:
-    """What is drawn of each block's noise: all of it, or a share.
-
-    Parameters
-    ----------
-    question
-        Whose protocol and price decide about the laws.
-    draws : Fraction
-        1 for a site of a pool; 1/h for a site of a secure sum.
-    """
+    """What is drawn of each block's noise: all of it (a pool), or 1/h (a site of a secure sum)."""
     return tuple(law if draws == 1 else law.part(Fraction(draws)) for law in question.laws)

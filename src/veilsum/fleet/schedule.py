@@ -60,24 +60,6 @@ class _Clock:
 class Timetable:
     """The slots of a question, and which of them a release covers.
 
-    Parameters
-    ----------
-    every : str or int
-        The length of a slot, such as "15 minutes", "1 h", "1 day", "1 week", "1 month", or seconds.
-    zone : str
-        Whose days, weeks, months and years; hours are the same everywhere.
-    tolerance : int
-        Seconds by which clocks may differ: a slot is due so much after its end.
-    growth, longest
-        Of batches of slots, as of `Batches`; each slot by itself without.
-
-    Raises
-    ------
-    FleetError
-        If a value is outside its range, or a zone is given that means nothing.
-
-    Examples
-    --------
     >>> days = Timetable("1 day", zone="Europe/Zurich")
     >>> first, end = days.bounds(days.slot_at(1_743_300_000))  # 30 March 2025: clocks go forward
     >>> (end - first) // 3600
@@ -86,10 +68,10 @@ class Timetable:
     [range(100, 101), range(101, 102), range(102, 104), range(104, 108)]
     """
 
-    every: str | int
-    zone: str = "UTC"
-    tolerance: int = TOLERANCE
-    growth: float = 1.0
+    every: str | int  # "15 minutes", "1 day", "1 month", or seconds
+    zone: str = "UTC"  # of days, weeks, months and years; hours are the same everywhere
+    tolerance: int = TOLERANCE  # seconds by which clocks may differ
+    growth: float = 1.0  # of batches of slots, as of `Batches`; each slot by itself without
     longest: int = 0
 
     def __post_init__(self) -> None:
@@ -127,47 +109,21 @@ class Timetable:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def slot_at(self, now: int) -> int:
-        """The slot that a time is in.
-
-        Parameters
-        ----------
-        now : int
-            UTC seconds.
-        """
+        """The slot that a time is in."""
         _validate.at_least(FleetError, EARLIEST, now=now)
         _validate.at_most(FleetError, LATEST, now=now)
         return self._periods.at(now)
 
     def bounds(self, slot: int) -> tuple[int, int]:
-        """The first second of a slot, and that of the next: its readings are those in between.
-
-        Parameters
-        ----------
-        slot : int
-            Its number.
-        """
+        """The first second of a slot, and that of the next: its readings are those in between."""
         return self._periods.bounds(slot)
 
     def due(self, now: int) -> int:
-        """The last slot whose end is `tolerance` seconds ago.
-
-        Parameters
-        ----------
-        now : int
-            UTC seconds.
-        """
+        """The last slot whose end is `tolerance` seconds ago."""
         return self.slot_at(now - self.tolerance) - 1
 
     def slots(self, number: int, first: int) -> range:
-        """The slots that release 1, 2, ... covers.
-
-        Parameters
-        ----------
-        number : int
-            Of the release.
-        first : int
-            The first slot of the question.
-        """
+        """The slots that release 1, 2, ... covers."""
         _validate.at_least(FleetError, 1, number=number)
         low, high = number, number  # reading `low` is in batch `number` or before
         while self._growing.count(high + 1) <= number:
@@ -181,28 +137,12 @@ class Timetable:
         return range(first + low - length, first + low)
 
     def releases(self, now: int, first: int) -> int:
-        """How many releases are due: all slots of release 1, ..., m are.
-
-        Parameters
-        ----------
-        now : int
-            UTC seconds.
-        first : int
-            The first slot of the question.
-        """
+        """How many releases are due: all slots of release 1, ..., m are."""
         slots = max(0, self.due(now) - first + 1)
         return self._growing.count(slots) - (self._growing.released(slots) < slots)
 
     def times(self, number: int, first: int) -> tuple[int, int]:
-        """The first second of what a release covers, and the first one after.
-
-        Parameters
-        ----------
-        number : int
-            Of the release.
-        first : int
-            The first slot of the question.
-        """
+        """The first second of what a release covers, and the first one after."""
         slots = self.slots(number, first)
         return self.bounds(slots[0])[0], self.bounds(slots[-1])[1]
 

@@ -18,121 +18,55 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FoundNumber:
-    """An answer, or several components, with the interval that holds with 95%.
-
-    Parameters
-    ----------
-    quantity : str
-        What it is.
-    values, low, high : tuple of float or None
-        None where nothing can be said.
-    labels : tuple of str
-        Of the components; empty for one number.
-    unit : str
-        Of the numbers.
-    detail : bool
-        Whether it stands behind another one.
-    """
+    """An answer, or several components, with the interval that holds with 95%."""
 
     quantity: str
-    values: tuple[float | None, ...]
-    low: tuple[float | None, ...]
+    values: tuple[float | None, ...]  # None where nothing can be said
+    low: tuple[float | None, ...]  # of the interval that holds with 95%
     high: tuple[float | None, ...]
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # of components; empty for one number
     unit: str = ""
-    detail: bool = False
+    detail: bool = False  # whether it stands behind another one
 
 
 @dataclass(frozen=True)
 class SlotFound:
-    """What sites released last: one slot, or a batch of them.
-
-    Parameters
-    ----------
-    first, last : int
-        The slots.
-    start, end : int
-        UTC seconds of their readings.
-    sites : int
-        How many sites it covers.
-    found : tuple of FoundNumber
-        Its answer.
-    """
+    """What sites released last: one slot, or a batch of them."""
 
     first: int
     last: int
-    start: int
+    start: int  # UTC seconds of the readings
     end: int
-    sites: int
+    sites: int  # that it covers
     found: tuple[FoundNumber, ...]
 
 
 @dataclass(frozen=True)
 class QuestionStatus:
-    """A question, and how far it is.
+    """A question, and how far it is."""
 
-    Parameters
-    ----------
-    terms : str
-        Its digest, in short.
-    title, asker, protocol : str
-        What is asked, by whom, and how it is protected.
-    label : str
-        Its name for people, if it has one.
-    epsilon, delta : float
-        What a release costs.
-    every : str
-        The length of its slots; empty if it is asked once.
-    zone : str
-        Of the slots.
-    deadline : int, optional
-        UTC seconds.
-    stage : str
-        Whom it waits for; empty once it is answered.
-    inside, of : int
-        How many sites are in the answer, of how many.
-    missing : tuple of str
-        Those that are not.
-    left_out : mapping
-        Sites whose posts no honest site could have made, and why.
-    at_odds : tuple of str
-        Keepers whose answers disagree with the others.
-    refused : mapping
-        Sites that said no, and why.
-    agreed : tuple of str
-        Members that said yes.
-    found : tuple of FoundNumber
-        The answer; of a stream that of all slots so far.
-    latest : SlotFound, optional
-        Of a stream: the newest slot that most sites have.
-    late : int
-        Of a stream: how many slots more are over, and nobody has released.
-    problem : str
-        Why its answer cannot be read here.
-    """
-
-    terms: str
+    terms: str  # its digest, in short
     title: str
     asker: str
     protocol: str
-    label: str
-    epsilon: float
+    label: str  # its name for people, if it has one
+    epsilon: float  # of one release
     delta: float
-    every: str = ""
+    every: str = ""  # the length of its slots; empty if it is asked once
     zone: str = "UTC"
-    deadline: int | None = None
-    stage: str = ""
-    inside: int = 0
+    deadline: int | None = None  # UTC seconds
+    stage: str = ""  # whom it waits for; empty once it is answered
+    inside: int = 0  # sites in the answer, of how many
     of: int = 0
     missing: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    at_odds: tuple[str, ...] = ()
-    refused: dict[str, str] = field(default_factory=dict)
-    agreed: tuple[str, ...] = ()
-    found: tuple[FoundNumber, ...] = ()
-    latest: SlotFound | None = None
-    late: int = 0
-    problem: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)  # posts no honest site makes, and why
+    at_odds: tuple[str, ...] = ()  # keepers whose answers disagree with the others
+    refused: dict[str, str] = field(default_factory=dict)  # sites that said no, and why
+    agreed: tuple[str, ...] = ()  # members that said yes
+    found: tuple[FoundNumber, ...] = ()  # of a stream the answer of all slots so far
+    latest: SlotFound | None = None  # of a stream: the newest slot that most sites have
+    late: int = 0  # of a stream: slots that are over, and nobody has released
+    problem: str = ""  # why its answer cannot be read here
 
     @property
     def covers(self) -> str:
@@ -147,83 +81,35 @@ class QuestionStatus:
 
 @dataclass(frozen=True)
 class MemberRelease:
-    """The newest release of a site for one question.
+    """The newest release of a site for one question."""
 
-    Parameters
-    ----------
-    terms : str
-        Of the question, in short.
-    number, last : int
-        Of the release, and the last slot that it covers.
-    end : int, optional
-        Of a stream: when its readings end, UTC seconds.
-    behind : int
-        Slots that most sites have and this one has not.
-    opened : bool
-        Whether its body has left.
-    """
-
-    terms: str
+    terms: str  # of the question, in short
     number: int
-    last: int
-    end: int | None
-    behind: int
-    opened: bool
+    last: int  # slot that it covers
+    end: int | None  # of its readings, of a stream; UTC seconds
+    behind: int  # slots that most sites have and this one has not
+    opened: bool  # whether its body has left
 
 
 @dataclass(frozen=True)
 class MemberView:
-    """A member, as this one sees it.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    roles : tuple of str
-        None of one that left.
-    key : str
-        In short.
-    own : bool
-        Whether it is this member.
-    rekeyed : int
-        How many keys it had before.
-    seen_at : int, optional
-        When it last said what it holds, by its clock; None if that has not been read.
-    age : int, optional
-        Seconds since then.
-    heard : bool
-        Whether it has ever written anything here.
-    silent : bool
-        Whether that is much longer ago than that of others.
-    ahead : int
-        Seconds by which its clock is ahead of this one, beyond the fleet's tolerance.
-    same : bool
-        Whether it holds the very set of posts that this member holds.
-    releases : tuple of MemberRelease
-        Its newest ones.
-    epsilon : float
-        What it spent here, as it posted.
-    forks : tuple of str
-        Evidence that it said two things.
-    left_out : str
-        Why its posts are in no answer.
-    """
+    """A member, as this one sees it."""
 
     name: str
-    roles: tuple[str, ...]
-    key: str
-    own: bool = False
-    rekeyed: int = 0
-    seen_at: int | None = None
-    age: int | None = None
-    heard: bool = True
-    silent: bool = False
-    ahead: int = 0
-    same: bool = False
+    roles: tuple[str, ...]  # none of one that left
+    key: str  # in short
+    own: bool = False  # whether it is this member
+    rekeyed: int = 0  # how many keys it had before
+    seen_at: int | None = None  # when it last said what it holds, by its clock; None: not read
+    age: int | None = None  # seconds since then
+    heard: bool = True  # whether it has ever written anything here
+    silent: bool = False  # whether that is much longer ago than that of others
+    ahead: int = 0  # seconds of its clock before this one, beyond the tolerance
+    same: bool = False  # whether it holds the very set of posts that this member holds
     releases: tuple[MemberRelease, ...] = ()
-    epsilon: float = 0.0
-    forks: tuple[str, ...] = ()
-    left_out: str = ""
+    epsilon: float = 0.0  # spent here, as it posted
+    forks: tuple[str, ...] = ()  # evidence that it said two things
+    left_out: str = ""  # why its posts are in no answer
 
     @property
     def behind(self) -> MemberRelease | None:
@@ -234,165 +120,73 @@ class MemberView:
 
 @dataclass(frozen=True)
 class OwnBudget:
-    """What this member has spent, of all fleets together, and what is left.
-
-    Parameters
-    ----------
-    source : str
-        Of its data.
-    spent, left : float
-        Epsilon of what counts at this moment.
-    dearest : float
-        Epsilon spent at the dearest moment.
-    limit : float
-        Epsilon.
-    per : str
-        What the limit is for.
-    until : int, optional
-        Until when it is enough if all streams go on; None if no end is in sight.
-    """
+    """What this member has spent, of all fleets together, and what is left."""
 
     source: str
-    spent: float
+    spent: float  # epsilon of what counts at this moment
     left: float
-    dearest: float
+    dearest: float  # epsilon spent at the dearest moment
     limit: float
     per: str
-    until: int | None = None
+    until: int | None = None  # it is enough if all streams go on; None: no end is in sight
 
 
 @dataclass(frozen=True)
 class WaitingRelease:
-    """A release that is drawn and charged, and whose body has not left.
-
-    Parameters
-    ----------
-    topic : str
-        Of the post.
-    number : int
-        Of the release.
-    waits_for : str
-        Who must hold its header.
-    """
+    """A release that is drawn and charged, and whose body has not left."""
 
     topic: str
     number: int
-    waits_for: str
+    waits_for: str  # who must hold its header
 
 
 @dataclass(frozen=True)
 class OpenKey:
-    """The file of a keeper's key whose query is not over.
+    """The file of a keeper's key whose query is not over."""
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    since : int
-        When it was made, UTC seconds.
-    """
-
-    name: str
-    since: int
+    name: str  # of the file
+    since: int  # UTC seconds
 
 
 @dataclass(frozen=True)
 class StoreView:
-    """A store of the board.
-
-    Parameters
-    ----------
-    address : str
-        Where.
-    witness : bool
-        Whether the membership makes it the witness of releases.
-    problem : str
-        Why it could not be read.
-    """
+    """A store of the board."""
 
     address: str
-    witness: bool
-    problem: str = ""
+    witness: bool  # whether the membership makes it the witness of releases
+    problem: str = ""  # why it could not be read
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that a person should look at.
+    """Something that a person should look at."""
 
-    Parameters
-    ----------
-    who : str
-        A site, or a part of this one.
-    what : str
-        What is not as it should be.
-    remedy : str
-        What to do; empty if it mends itself.
-    kind : str
-        One word, for metrics and for the marks of the page.
-    """
-
-    who: str
+    who: str  # a site, or a part of this one
     what: str
-    remedy: str
-    kind: str
+    remedy: str  # empty if it mends itself
+    kind: str  # one word, for metrics and for the marks of the page
 
 
 @dataclass(frozen=True)
 class FleetStatus:
-    """The status of a fleet as one member sees it.
+    """The status of a fleet as one member sees it."""
 
-    Parameters
-    ----------
-    at : int
-        When this was so, UTC seconds.
-    fleet : str
-        Its name.
-    epoch : int
-        Number of the membership; 0 before it has arrived.
-    authority : str
-        The first key of the authority, in hexadecimal digits.
-    member : str
-        Who this is; empty if it is not admitted.
-    key : str
-        Its public key, in hexadecimal digits.
-    digest : str
-        Of the board: equal digests are equal boards.
-    questions : tuple of QuestionStatus
-        In the order of their digests.
-    members : tuple of MemberView
-        In the order of the membership.
-    budgets : tuple of OwnBudget
-        Of this member's data.
-    stores : tuple of StoreView
-        Where the board is.
-    witnesses : str
-        Who holds headers before bodies leave.
-    outbox : tuple of WaitingRelease
-        Own releases that wait.
-    open_keys : tuple of OpenKey
-        Keys of this keeper whose query is open.
-    troubles : tuple of Trouble
-        What was found about stores, posts and this member; those of sites are in `attention`.
-    stopped : str
-        Why this site stopped for good.
-    """
-
-    at: int
+    at: int  # UTC seconds
     fleet: str
-    epoch: int
-    authority: str
-    member: str
+    epoch: int  # 0 before the membership has arrived
+    authority: str  # its first key, in hexadecimal digits
+    member: str  # who this is; empty if it is not admitted
     key: str
-    digest: str
+    digest: str  # of the board: equal digests are equal boards
     questions: tuple[QuestionStatus, ...] = ()
     members: tuple[MemberView, ...] = ()
-    budgets: tuple[OwnBudget, ...] = ()
+    budgets: tuple[OwnBudget, ...] = ()  # of this member's data
     stores: tuple[StoreView, ...] = ()
-    witnesses: str = ""
-    outbox: tuple[WaitingRelease, ...] = ()
-    open_keys: tuple[OpenKey, ...] = ()
-    troubles: tuple[Trouble, ...] = ()
-    stopped: str = ""
+    witnesses: str = ""  # who holds headers before bodies leave
+    outbox: tuple[WaitingRelease, ...] = ()  # own releases that wait
+    open_keys: tuple[OpenKey, ...] = ()  # of this keeper
+    troubles: tuple[Trouble, ...] = ()  # those of sites are in `attention`
+    stopped: str = ""  # why this site stopped for good
 
     @property
     def sites(self) -> tuple[MemberView, ...]:

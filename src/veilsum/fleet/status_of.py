@@ -53,19 +53,7 @@ PATIENCE = 3  # times the median age of lists, from which on a site is silent
 
 
 def look(site: Site, seat: Seat, now: int, *, everything: bool = False) -> FleetStatus:
-    """Read what is new in the stores, and say how the fleet is; nothing is posted.
-
-    Parameters
-    ----------
-    site : Site
-        Open.
-    seat : Seat
-        Its place in the fleet.
-    now : int
-        UTC seconds.
-    everything : bool
-        Whether to read the lists of all members, however many there are.
-    """
+    """Read what is new in the stores, and say how the fleet is; nothing is posted."""
     seat.read(sample=ALL if everything else QUICK)
     if seat.board.membership is not None:
         seat.name_withheld(now)
@@ -91,21 +79,7 @@ def fleet_status(
     lists: Mapping[bytes, Seen] | None = None,
     unread: AbstractSet[str] = frozenset(),
 ) -> FleetStatus:
-    """The status, from what is held.
-
-    Parameters
-    ----------
-    site : Site
-        Open.
-    seat : Seat
-        Its place in the fleet.
-    now : int
-        UTC seconds.
-    lists : mapping, optional
-        What members say that they hold, by key; by default what the last step read.
-    unread : set of str
-        Names of lists that have changed since they were read.
-    """
+    """The status, from what is held."""
     board, membership = seat.board, seat.board.membership
     own = None if membership is None else membership.present(seat.public)
     posted = questions_on(board)

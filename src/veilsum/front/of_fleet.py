@@ -35,20 +35,7 @@ SHOWN = 16  # digits of a digest or a key
 
 
 def status_lines(status: FleetStatus, width: int) -> Lines:
-    """The screen.
-
-    Parameters
-    ----------
-    status
-        Of `fleet.status_of.look`.
-    width
-        Columns of the terminal.
-
-    Returns
-    -------
-    list of str
-        Lines that are no longer than the width, words that are longer aside.
-    """
+    """The screen."""
     out = _head(status, width)
     for question in status.questions[:MOST_QUESTIONS]:
         out += _question(question, status.at, width)

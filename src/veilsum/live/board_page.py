@@ -26,8 +26,6 @@ GOLDEN = math.pi * (3 - math.sqrt(5))  # radians between two sites of a spiral
 class BoardHistory:
     """The answers of each question since the page is open; thinned where it grows, its ends kept.
 
-    Examples
-    --------
     >>> history = BoardHistory()
     >>> history.rows
     {}
@@ -80,23 +78,6 @@ def _at(k: int, count: int) -> tuple[float, float]:
 class BoardServer:
     """Serves the page, for `with`.
 
-    Parameters
-    ----------
-    address : PageAddress
-        On this machine.
-
-    Attributes
-    ----------
-    url : str
-        Of the page, once it is served.
-
-    Raises
-    ------
-    FleetError
-        If others could open it.
-
-    Examples
-    --------
     >>> with BoardServer(PageAddress("127.0.0.1", 0)) as server:
     ...     server.url.startswith("http://127.0.0.1:")
     True

@@ -65,12 +65,7 @@ class DataSource:
     def readings(self, start: int, end: int, now: int | None = None) -> Columns | None:
         """The records of [start, end), columns by name; None if they are not there yet.
 
-        Parameters
-        ----------
-        start, end : int
-            UTC seconds.
-        now : int, optional
-            The time; the clock's without it. Only what shows nothing but its present value looks at it.
+        Only what shows nothing but its present value looks at `now`.
         """
         del start, end, now
         raise FleetError(
@@ -85,25 +80,6 @@ class DataSource:
 def open_source(data: Mapping[str, Any], folder: Path) -> DataSource:
     """The source that `[data]` of site.toml describes.
 
-    Parameters
-    ----------
-    data : mapping
-        The keys.
-    folder : Path
-        Of site.toml: where relative paths begin.
-
-    Returns
-    -------
-    DataSource
-        Checked, and not read yet.
-
-    Raises
-    ------
-    FleetError
-        If a key is unknown, missing or of another kind.
-
-    Examples
-    --------
     >>> open_source({"path": "meters.csv", "time": "at"}, Path("/srv/site")).where
     'meters.csv'
     """

@@ -23,16 +23,11 @@ class CommandSource(CurrentSource):
     """What a program prints.
 
     What it writes to standard error is not shown, since it may contain readings.
-
-    Parameters
-    ----------
-    command : tuple of str
-        Program and arguments, without a shell; "{start}" and "{end}" in them are the times of the slot.
     """
 
     name = "command"
 
-    command: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # no shell; has "{start}" and "{end}" of the slot
 
     def __post_init__(self) -> None:
         """Check the command."""

@@ -38,33 +38,17 @@ class GrowingCsv(CsvTable):
 
 @dataclass(frozen=True)
 class CsvSource(DataSource):
-    """Rows of CSV files.
-
-    Parameters
-    ----------
-    path : Path
-        A file, or a pattern such as "load*.csv" for a file and those it was rotated to.
-    time : str
-        The column with the time of a record, for questions that repeat.
-    key : tuple of str
-        The columns that identify a record; its time by default.
-    zone : str
-        Of times that have none.
-    expected : int
-        How many records a slot must have before it is read.
-    decimal : str
-        "." or ",".
-    """
+    """Rows of CSV files."""
 
     name = "csv"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt")
 
-    path: Path
+    path: Path  # a file, or a pattern such as "load*.csv" for a file and those it was rotated to
     time: str = ""
     key: tuple[str, ...] = ()
     zone: str = ""
     expected: int = 0
-    decimal: str = "."
+    decimal: str = "."  # "." or ","
 
     def __post_init__(self) -> None:
         """Check what does not need the file."""

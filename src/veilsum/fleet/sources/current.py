@@ -32,27 +32,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class CurrentSource(DataSource):
-    """A source whose answer is one JSON object, one number, or a list of objects; abstract.
-
-    Parameters
-    ----------
-    time : str
-        The field with the time of a record, if it has one.
-    key : tuple of str
-        The fields that identify a record; its time by default.
-    zone : str
-        Of times that have none.
-    expected : int
-        How many records a slot must have.
-    timeout : str
-        How long an answer may take, such as "10s".
-    """
+    """A source whose answer is one JSON object, one number, or a list of objects; abstract."""
 
     time: str = ""
     key: tuple[str, ...] = ()
     zone: str = ""
     expected: int = 0
-    timeout: str = "10s"
+    timeout: str = "10s"  # of one answer
 
     def __post_init__(self) -> None:
         """Check what they have in common."""

@@ -27,24 +27,13 @@ OK = 200
 
 @dataclass(frozen=True)
 class HttpSource(CurrentSource):
-    """What an address answers.
-
-    Parameters
-    ----------
-    url : str
-        `https://host/path`; "{start}" and "{end}" in it are the times of the slot, such as
-        2030-01-31T12:00:00Z.
-    token_env : str
-        The environment variable with a token, sent as `Authorization: Bearer`.
-    ca : Path
-        File of the authority for TLS; the system's without it.
-    """
+    """What an address answers."""
 
     name = "http"
 
-    url: str = ""
-    token_env: str = ""
-    ca: Path = Path()
+    url: str = ""  # "{start}" and "{end}" in it are the times of the slot
+    token_env: str = ""  # variable with a token, sent as `Authorization: Bearer`
+    ca: Path = Path()  # authority for TLS; the system's without it
 
     def __post_init__(self) -> None:
         """Check the address."""

@@ -45,47 +45,25 @@ TAKE = {"all": slice(None), "last": slice(-1, None)}
 
 @dataclass(frozen=True)
 class MqttSource(DataSource):
-    """Messages of a topic: JSON objects or numbers.
-
-    Parameters
-    ----------
-    url : str
-        "mqtts://host:8883", or "mqtt://host" without TLS.
-    topic : str
-        What to subscribe to; may contain wildcards.
-    client : str
-        The name of this client, constant and unique: the broker keeps the session under it.
-    user, password_env : str
-        For the broker; the password is in the environment variable.
-    ca, certificate, certificate_key : Path
-        Files for TLS; the system's authorities without `ca`.
-    take : str
-        "all" messages of a slot, or the "last" one.
-    time, key, zone, expected
-        As of `CsvSource`, of the fields of a message.
-    keep : str
-        How long before a slot messages are left with the broker, for other questions: "1 day".
-    timeout : str
-        How long a step may take for all of it.
-    """
+    """Messages of a topic: JSON objects or numbers."""
 
     name = "mqtt"
 
-    url: str
-    topic: str
-    client: str
+    url: str  # "mqtts://host:8883", or "mqtt://host" without TLS
+    topic: str  # may contain wildcards
+    client: str  # constant and unique: the broker keeps the session under it
     user: str = ""
-    password_env: str = ""
-    ca: Path = Path()
+    password_env: str = ""  # variable with the password
+    ca: Path = Path()  # for TLS; the system's authorities without `ca`
     certificate: Path = Path()
     certificate_key: Path = Path()
-    take: str = "all"
+    take: str = "all"  # messages of a slot: "all", or the "last" one
     time: str = ""
     key: tuple[str, ...] = ()
     zone: str = ""
     expected: int = 0
-    keep: str = ""
-    timeout: str = "10s"
+    keep: str = ""  # before a slot messages stay with the broker, for other questions: "1 day"
+    timeout: str = "10s"  # of a step, for all of it
 
     def __post_init__(self) -> None:
         """Check what does not need the broker."""
@@ -133,13 +111,7 @@ class MqttSource(DataSource):
 
 
 class MqttSession:
-    """One connection to the broker, in this thread.
-
-    Parameters
-    ----------
-    source : MqttSource
-        Whose messages.
-    """
+    """One connection to the broker, in this thread."""
 
     def __init__(self, source: MqttSource) -> None:
         """Make the client; `with` connects it."""

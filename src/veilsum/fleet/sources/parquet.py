@@ -10,13 +10,7 @@ from veilsum.fleet.sources.csv import CsvSource
 
 @dataclass(frozen=True)
 class ParquetSource(CsvSource):
-    """Rows of Parquet files: write a file under another name, and rename it when it is complete.
-
-    Parameters
-    ----------
-    path, time, key, zone, expected
-        As of `CsvSource`.
-    """
+    """Rows of Parquet files: write a file under another name, and rename it when it is complete."""
 
     name = "parquet"
     endings = (".parquet", ".pq")

@@ -21,17 +21,12 @@ class PythonSource(DataSource):
 
     `readings` returns columns by name, or None if they are not there yet; `table` returns what `open_table`
     takes.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which runs with all rights of this site.
     """
 
     name = "python"
     endings = (".py",)
 
-    path: Path
+    path: Path  # runs with all rights of this site
 
     @property
     def where(self) -> str:

@@ -62,19 +62,7 @@ def _parsed(text: str) -> datetime | float:
 
 
 class TimedRecords:
-    """How the records of a source are found by their time.
-
-    Parameters
-    ----------
-    time : str
-        The column with the time.
-    key : tuple of str
-        The columns that identify a record; its time without any.
-    zone : str
-        Of times that have none; "" if all have one.
-    expected : int
-        How many records a slot must have before it is read; 0: any.
-    """
+    """How the records of a source are found by their time."""
 
     def __init__(self, time: str, key: tuple[str, ...], zone: str, expected: int) -> None:
         """Check the zone and the number."""

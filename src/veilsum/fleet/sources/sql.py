@@ -27,26 +27,14 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class SqlSource(DataSource):
-    """Rows of a database.
-
-    Parameters
-    ----------
-    url : str
-        As for SQLAlchemy, without a password: "postgresql+psycopg://user@host/database".
-    from_table, query : str
-        Where the rows are: a table, with a schema if there is one ("public.loads"), or a SELECT.
-    password_env : str
-        The environment variable with the password.
-    time, key, zone, expected
-        As of `CsvSource`.
-    """
+    """Rows of a database."""
 
     name = "sql"
 
-    url: str
-    from_table: str = ""
-    query: str = ""
-    password_env: str = ""
+    url: str  # as for SQLAlchemy, without a password: "postgresql+psycopg://user@host/database"
+    from_table: str = ""  # with a schema if there is one: "public.loads"
+    query: str = ""  # a SELECT, in place of a table
+    password_env: str = ""  # variable with the password
     time: str = ""
     key: tuple[str, ...] = ()
     zone: str = ""

@@ -1,4 +1,8 @@
-"""From an address to its store."""
+"""From an address to its store.
+
+A folder (`/srv/board`, `file:///srv/board`), `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`,
+`https://host/path` (WebDAV), or `memory:NAME` in tests. Credentials are no part of it: see `credentials`.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,7 @@ _MEMORIES: dict[str, dict[str, bytes]] = {}
 
 
 def open_store(address: str, *, create: bool = False, seconds: float = SECONDS) -> BoardStore:
-    """The store at an address.
-
-    Parameters
-    ----------
-    address
-        A folder (`/srv/board`, `file:///srv/board`), `s3://bucket/prefix`, `gs://bucket/prefix`,
-        `az://container/prefix`, `https://host/path` (WebDAV), or `memory:NAME` in tests. Credentials are
-        no part of it: see `veilsum.fleet.store.credentials`.
-    create
-        Make a folder that is not there.
-    seconds
-        One call takes no longer; a folder's calls take what its file system takes.
-
-    Raises
-    ------
-    StoreError
-        If the address is of no known kind, or holds a password.
-    """
+    """The store at an address; no call takes longer than `seconds`, but for those of a folder."""
     kind, colon, rest = address.partition(":")
     if not colon or "/" in kind:
         return FolderStore(address, create=create)

@@ -25,18 +25,8 @@ class WitnessProbe:
 def probe_witness(store: BoardStore, *, one_file_system: bool = False) -> WitnessProbe:
     """Write new names twice, one after the other and at once: is exactly one put of each granted?
 
-    Parameters
-    ----------
-    store
-        Nothing is left there.
-    one_file_system
-        Somebody says of this folder that all sites mount one file system. A folder that a program keeps
-        in step is a copy on each machine, which grants the same name to each.
-
-    Raises
-    ------
-    StoreError
-        If the store cannot be tried now.
+    `one_file_system`: somebody says of this folder that all sites mount one file system. A folder that a
+    program keeps in step is a copy on each machine, which grants the same name to each.
     """
     if store.may_be_a_copy and not one_file_system:
         return WitnessProbe(False, "a folder, and nobody says that all sites mount one file system")
