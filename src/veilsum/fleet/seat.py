@@ -11,7 +11,6 @@ store that went back. A call that fails is counted, the rest goes on, and the ne
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,11 +26,12 @@ from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, s
 from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
 from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
+from veilsum.fleet.withheld import GONE, QUESTION, RELEASE, Missing, named
 
-LATE = 600  # seconds after which what is not shown is withheld, and no longer on its way
 SAMPLE, ENTRIES = 8, 1000  # lists of others that a step reads, and members that they name, at most
 _RANDOM = SystemRandom()
 FIRST = (Kind.QUESTION,)  # what other topics are about
+SPENT = (Kind.POOL, Kind.DEAL)  # releases of readings
 
 
 def sample_of(members: int) -> int:
@@ -56,7 +56,7 @@ class Traffic:
     bytes: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     rolled_back: list[str] = field(default_factory=list)
-    not_shown: list[tuple[str, str, str, int, str]] = field(default_factory=list)
+    missing: dict[Missing, int] = field(default_factory=dict)  # and when who says so wrote it
     withheld: list[str] = field(default_factory=list)
     ignored: int = 0
 
@@ -272,6 +272,7 @@ class Seat:
                         self._take_object(store, name, data, keys)
                 self.file.read(store.address, _were_read(changed, read))
                 self.file.save(self.fleet, self.board)
+        self._name_gone(store, names, known)
         self.file.unless_shown(store.address, names)
 
     def _due(
@@ -343,10 +344,10 @@ class Seat:
         """Name what a member holds and the store does not show."""
         for one in lists:
             for topic, entries in one.entries.items():
-                if (
-                    not wants(topic)
-                    or Topic(Kind.QUESTION, topic.terms) not in self.board.registers
-                ):
+                if not wants(topic):
+                    continue
+                if Topic(Kind.QUESTION, topic.terms) not in self.board.registers:
+                    self._unknown(one, topic)
                     continue
                 held = {
                     key[:PREFIX]: (key, 0 if register.header is None else register.header.number)
@@ -356,7 +357,22 @@ class Seat:
                     key, own = held.get(prefix, (self.public, 0))
                     if number > own and key != self.public:
                         place = topic.kind.word, topic.terms.hex(), key.hex(), number
-                        self.traffic.not_shown.append((*place, one.key.hex()))
+                        self.traffic.missing[Missing(RELEASE, *place, one.key.hex())] = one.at
+
+    def _unknown(self, one: Seen, topic: Topic) -> None:
+        """A list that names a question which is not shown; witnesses list those that are over, too."""
+        if not any(hash for _, hash in one.entries[topic].values()):
+            place = Missing(QUESTION, topic.kind.word, topic.terms.hex(), "", 0, one.key.hex())
+            self.traffic.missing[place] = one.at
+
+    def _name_gone(self, store: Store, names: Mapping[str, str], known: Mapping[str, str]) -> None:
+        """Objects of others that were read and are not listed."""
+        for topic, registers in self.board.registers.items():
+            for key, register in registers.items():
+                name = f"post/{short(key)}/{topic.name}"
+                if key != self.public and register.opened and name in known and name not in names:
+                    place = topic.kind.word, topic.terms.hex(), key.hex(), 0
+                    self.traffic.missing[Missing(GONE, *place, store.address)] = 0
 
     def _all_of(self, topic: Topic) -> Iterator[tuple[bytes, TopicRegister]]:
         """The register of every key that members have or had; an empty one where there is none."""
@@ -454,28 +470,7 @@ class Seat:
 
     def name_withheld(self, now: int) -> None:
         """Name what has not been shown for a while, although a member's list says that it is there."""
-        text = self.file.get("not shown") or b"[]"
-        known = {tuple(place): since for place, since in json.loads(text)}
-        found = {place: since for place, since in known.items() if self._lacks(*place)}
-        for place in self.traffic.not_shown:
-            found.setdefault(place, now)
-        for (word, terms, key, number, by), since in found.items():
-            if now >= since + LATE:
-                holder, maker = (self.membership.keys[bytes.fromhex(one)].name for one in (by, key))
-                self.traffic.withheld.append(
-                    f"{holder} holds number {number} of {maker} "
-                    f"({Topic(WORDS[word], bytes.fromhex(terms)).name}), which is not shown here"
-                )
-        if found != known:
-            with self.file.transaction():
-                self.file.set("not shown", json.dumps(list(found.items())).encode())
-
-    def _lacks(self, word: str, terms: str, key: str, number: int, by: str = "") -> bool:
-        del by
-        topic = Topic(WORDS[word], bytes.fromhex(terms))
-        held = self.board.register(topic, bytes.fromhex(key)).header
-        known = Topic(Kind.QUESTION, topic.terms) in self.board.registers  # and is not over
-        return known and (held is None or held.number < number)
+        self.traffic.withheld += named(self, now)
 
     def write(self, now: int) -> None:
         """Write own registers, evidence and the own list, where they changed."""
@@ -510,13 +505,18 @@ class Seat:
     def forget(self, terms: bytes) -> None:
         """Remove what is about a question that was over long ago: own objects, and the copy here.
 
-        Deals that nobody keeps cannot be opened by whoever breaks X25519 later.
+        Deals that nobody keeps cannot be opened by whoever breaks X25519 later. Headers of what readings
+        cost stay in the stores, and the question: a new key of this site takes over what was spent.
         """
         topics = [topic for topic in self.board.registers if topic.terms == terms]
         for store in self.stores:
             for topic in topics:
-                if self.public in self.board.registers[topic]:
-                    store.remove(f"post/{short(self.public)}/{topic.name}")
+                register = self.board.register(topic, self.public)
+                name = f"post/{short(self.public)}/{topic.name}"
+                if topic.kind in SPENT and register.header is not None:
+                    store.put(name, TopicRegister(register.header).data)
+                elif topic.kind is not Kind.QUESTION and self.public in self.board.registers[topic]:
+                    store.remove(name)
         with self.file.transaction():
             self.file.forget(self.fleet, terms)
         for topic in topics:
