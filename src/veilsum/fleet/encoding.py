@@ -14,6 +14,7 @@ differs by about e^(-pi^2 v) a draw (`Law.summed`), as in forecasts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -43,6 +44,7 @@ class EncodedSite:
 
     steps: list[int]  # of all questions, in steps of their grids
     records: int  # units; 0 where that is private
+    units: int = 0  # for the ledger of the site alone
 
     def __repr__(self) -> str:
         """Without a number of it."""
@@ -76,7 +78,7 @@ def encode(
     if not units and settled.rows_public:
         raise FleetError(f"{table.name} has no records: there is nothing to ask")
     steps = [int(step) for vector in vectors for step in vector]
-    return EncodedSite(steps, units if settled.rows_public else 0)
+    return EncodedSite(steps, units if settled.rows_public else 0, units)
 
 
 def _coded(table: Table, codebook: Codebook | None) -> Table:
@@ -182,7 +184,7 @@ def far_limit(question: FleetQuestion, readings: int, draws: Fraction | int = 1)
     What one record can add, times the records, and the tail of the noise: never the question's own bounds
     of an answer, at which an honest register would be clamped, and the mean biased.
     """
-    many = readings if question.records_public else question.most_records
+    many = readings if question.records_public else math.ceil(question.most_records * draws)
     tails = [law.summed(Fraction(draws)).tail(TAIL) for law in question.laws]
     each = [t for t, length in zip(tails, question.lengths, strict=True) for _ in range(length)]
     return [bound + tail for bound, tail in zip(question.bound(many), each, strict=True)]

@@ -14,7 +14,8 @@ at the question's own bounds instead would bias answers of honest sites.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -25,6 +26,7 @@ from veilsum.fleet.board import Board
 from veilsum.fleet.budget_units import FOREVER, Spending
 from veilsum.fleet.encoding import far_limit
 from veilsum.fleet.membership import Member
+from veilsum.fleet.periods import LATEST
 from veilsum.fleet.post import Header, Kind, Post, Topic
 from veilsum.fleet.protocol import BoardProtocol, Work
 from veilsum.fleet.question import FleetQuestion
@@ -34,7 +36,9 @@ from veilsum.fleet.schedule import Timetable
 from veilsum.privacy.exact.entropy import Entropy
 
 LARGEST = 1 << 62  # of a component of a register, in steps
-LONGEST = 1000  # slots of one release, of a site that was away
+LONGEST = (
+    1000  # slots that are looked through together, and released together after a site was away
+)
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,18 @@ class PoolRegister:
         """Of bytes."""
         try:
             total, last, records = json.loads(data)
-            last = last or total
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise FleetError("a register of a pool is not written as one") from None
-        whole = (
-            [*total, *last, records]
-            if isinstance(total, list) and isinstance(last, list)
-            else [None]
-        )
-        if len(total) != length or len(last) != length or not all(map(_is_whole, whole)):
+        last = last or total
+        lists = isinstance(total, list) and isinstance(last, list)
+        if not lists or not all(map(_is_whole, [*total, *last, records])):
+            raise FleetError("a register of a pool is whole numbers")
+        if not len(total) == len(last) == length:
             raise FleetError(f"a register of this pool is {length} whole numbers, twice")
-        return cls(tuple(total), tuple(last), records)
+        found = cls(tuple(total), tuple(last), records)
+        if found.data != data:
+            raise FleetError("a register of a pool is not written in the one form that it has")
+        return found
 
 
 def _is_whole(value: object) -> bool:
@@ -95,8 +100,10 @@ def body(before: Post | None, steps: Sequence[int], records: int) -> bytes:
 
 def implausible(question: FleetQuestion, header: Header, register: PoolRegister) -> str:
     """Why no honest site can have such a register; empty if one can."""
-    if header.draws < 1:
-        return "it says that nothing was drawn"
+    if header.draws != header.number:
+        return f"it says {header.draws:,} draws in {header.number:,} releases"
+    if wrong := _wrong_slots(question, header):
+        return wrong
     if question.records_public and not 1 <= header.readings <= question.most_records * header.draws:
         return f"it says {header.readings:,} records in {header.draws:,} releases"
     if not question.records_public and header.readings:
@@ -104,6 +111,25 @@ def implausible(question: FleetQuestion, header: Header, register: PoolRegister)
     ends = far_limit(question, header.readings, header.draws)
     if any(abs(step) > end for step, end in zip(register.total, ends, strict=True)):
         return "its sum is farther out than its records and its noise can be"
+    most = min(header.readings, question.most_records) if question.records_public else 0
+    if not min(most, 1) <= register.records <= most:
+        return f"it says {register.records:,} records in its last release"
+    last = far_limit(question, register.records, 1)
+    if any(abs(step) > end for step, end in zip(register.last, last, strict=True)):
+        return "its last release is farther out than its records and its noise can be"
+    if header.draws == 1 and (register.last, register.records) != (register.total, header.readings):
+        return "its one release is not its sum"
+    return ""
+
+
+def _wrong_slots(question: FleetQuestion, header: Header) -> str:
+    """A table is one slot, released once; of slots each is released once, and they end before 9987."""
+    times = question.timetable
+    if times is None:
+        once = (header.first, header.last, header.draws) == (1, 1, 1)
+        return "" if once else "it says that a table was released more than once"
+    if header.last > times.slot_at(LATEST) or header.draws > header.last:
+        return f"it says {header.draws:,} releases up to slot {header.last:,}"
     return ""
 
 
@@ -136,20 +162,23 @@ def _registers(
     board: Board, question: FleetQuestion, site: Member, left_out: dict[str, str]
 ) -> Sequence[tuple[Header, PoolRegister]]:
     """Of a site under all its keys, unless one of them cannot be honest."""
-    posts = board.opened(Kind.POOL, question.digest)
-    found = []
-    for key in site.keys:
-        if key not in posts:
+    held = board.registers.get(Topic(Kind.POOL, question.digest), {})
+    found, before = [], 0
+    for key in reversed(site.keys):  # the first one first
+        post = held[key].post if key in held else None
+        if post is None:
             continue
-        post = posts[key]
         try:
             register = PoolRegister.parse(post.body, question.length)
             why = implausible(question, post.header, register)
         except FleetError as error:
             why = str(error)
+        if post.header.first <= before:
+            why = why or f"two of its keys have released slot {post.header.first:,}"
         if why:
             left_out[site.name] = why
             return []
+        before = post.header.last
         found.append((post.header, register))
     return found
 
@@ -183,30 +212,20 @@ class Pool(BoardProtocol):
         A slot without readings is skipped when the next one is over: nobody waits for it.
         """
         assert work.data is not None
-        question, first = work.posted.question, times.slot_at(work.since)
+        first = times.slot_at(work.since)
         covered = max(work.releases.covered(topic), first - 1)
-        due = [slot for slot in _batch(times, first, covered, work.now) if slot > covered]
-        steps, records, inside = [0] * question.length, 0, 0
-        last = covered
-        for slot in due:
-            found = work.data.readings(question, *times.bounds(slot), work.now)
-            if found is None and slot >= times.due(work.now):
-                break
-            last = slot
-            if found is not None:
-                steps = [a + b for a, b in zip(steps, found.steps, strict=True)]
-                records, inside = records + found.records, inside + 1
-        if inside and (last == due[-1] or times.growth == 1.0):
-            start, end = times.bounds(covered + 1)[0], times.bounds(last)[1]
-            readings = max(records, inside)
-            self._draw(
-                work,
-                topic,
-                (covered + 1, last),
-                steps,
-                records,
-                work.spending(readings, start, end),
-            )
+        for batch in _batches(times, first, covered, work.now):
+            start, end = times.bounds(batch[0])[0], times.bounds(batch[-1])[1]
+            if not work.data.present(start, end, work.now) and batch[-1] < times.due(work.now):
+                continue
+            found = _added(work, times, batch)
+            if found is not None and found.last > covered:
+                start, end = times.bounds(covered + 1)[0], times.bounds(found.last)[1]
+                self._draw(
+                    work, topic, (covered + 1, found.last), found.steps, found.records,
+                    work.spending(max(found.units, 1), start, end),
+                )  # fmt: skip
+            return
 
     def _draw(
         self, work: Work, topic: Topic, slots: tuple[int, int], steps: Sequence[int], records: int,
@@ -246,15 +265,60 @@ class Pool(BoardProtocol):
         return f"waits for {', '.join(waiting)}" if waiting else ""
 
 
-def _batch(times: Timetable, first: int, covered: int, now: int) -> Sequence[int]:
-    """The slots of the next release: all that are due, or the next growing batch once all of it is."""
+@dataclass(frozen=True)
+class _Added:
+    """The slots of a release: the last one, and what they add up to; secret."""
+
+    last: int
+    steps: Sequence[int]
+    records: int
+    units: int
+
+
+def _added(work: Work, times: Timetable, batch: range) -> _Added | None:
+    """What the slots of a batch add up to; None as long as there is nothing to release.
+
+    The newest slot may be without readings because they are late: a batch ends before it. A release of
+    slots of equal length also ends before it would have more records than a site may release at once.
+    """
+    assert work.data is not None
+    question = work.posted.question
+    steps, records, units, last, inside = [0] * question.length, 0, 0, batch[0] - 1, False
+    for slot in batch:
+        found = work.data.readings(question, *times.bounds(slot), work.now)
+        if found is None and slot >= times.due(work.now):
+            break
+        if found is not None:
+            if units + found.units > question.most_records:
+                break
+            steps = [a + b for a, b in zip(steps, found.steps, strict=True)]
+            records, units, inside = records + found.records, units + found.units, True
+        last = slot
+    if units and times.growth > 1.0 and last < batch[-1] < times.due(work.now):
+        raise FleetError(
+            f"{len(batch):,} slots have more than the {question.most_records:,} records that this question "
+            "takes from one release: ask with a larger most_records, or with longest in the schedule"
+        )
+    whole = times.growth == 1.0 or last == batch[-1]
+    return _Added(last, steps, records, units) if inside and whole else None
+
+
+def _batches(times: Timetable, first: int, covered: int, now: int) -> Iterator[range]:
+    """What may be released next, of what is due: so many slots at once, or whole growing batches."""
+    due, number = times.due(now), 1
     if times.growth == 1.0:
-        return range(covered + 1, min(times.due(now), covered + LONGEST) + 1)
-    number = 1
-    while times.slots(number, first)[-1] <= covered:
+        for start in range(covered + 1, due + 1, LONGEST):
+            yield range(start, min(start + LONGEST, due + 1))
+        return
+    while times.slots(number, first)[-1] <= covered:  # the first batch that is not covered
+        number *= 2
+    number = 1 + bisect_left(
+        range(1, number), True, key=lambda m: times.slots(m, first)[-1] > covered
+    )
+    while times.slots(number, first)[-1] <= due:
+        batch = times.slots(number, first)
+        yield range(max(batch[0], covered + 1), batch[-1] + 1)
         number += 1
-    found = times.slots(number, first)
-    return found if found[-1] <= times.due(now) else ()
 
 
 def _covered(slots: tuple[int, int]) -> str:

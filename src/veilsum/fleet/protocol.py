@@ -33,6 +33,9 @@ class SiteData(Protocol):
     def readings(self, question: Any, start: int, end: int, now: int) -> EncodedSite | None:
         """Those of a time, encoded; None if they are not there yet."""
 
+    def present(self, start: int, end: int, now: int) -> bool:
+        """Whether there are readings of a time."""
+
 
 @dataclass
 class Work:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
 from veilsum.asking.codebook import codebook_of
 from veilsum.asking.codebook_contents import Codebook
@@ -70,9 +70,15 @@ class LocalData:
     ) -> EncodedSite | None:
         """Those of a time, encoded; None if they are not there yet."""
         found = self._source.readings(start, end, now)
-        if found is None or not len(next(iter(found.values()), ())):
-            return None
-        return encode(question, found, codebook=self.book)
+        return encode(question, found, codebook=self.book) if _any(found) else None
+
+    def present(self, start: int, end: int, now: int) -> bool:
+        """Whether there are readings of a time."""
+        return _any(self._source.readings(start, end, now))
+
+
+def _any(columns: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+    return columns is not None and len(next(iter(columns.values()), ())) > 0
 
 
 class Site:
