@@ -19,10 +19,10 @@ from veilsum.fleet.keeper_key import erase_over
 from veilsum.fleet.ledger import BudgetSpentError
 from veilsum.fleet.membership import KEEPER, SITE, Member
 from veilsum.fleet.periods import CalendarPeriods
-from veilsum.fleet.post import Header, Kind, digest, short
+from veilsum.fleet.post import Header, Kind, Topic, digest, short
 from veilsum.fleet.protocol import Work, protocol_of
 from veilsum.fleet.release import Releases
-from veilsum.fleet.seat import NotAdmittedError, Seat, Traffic
+from veilsum.fleet.seat import SPENT, NotAdmittedError, Seat, Traffic
 from veilsum.fleet.site import Site
 
 YES, NO, POLICY, PERSON = "yes", "no", "policy", "person"
@@ -154,16 +154,41 @@ class SeatStep:
             if self.site.data is None:
                 return
             self.seat.claims(key)
+            self._all_shown(key)
             for topic, registers in self.seat.board.registers.items():
                 header = registers[key].header if key in registers else None
-                if header is None or topic.kind not in (Kind.POOL, Kind.DEAL):
+                if header is None or topic.kind not in SPENT:
                     continue
                 if topic.terms not in posted:
+                    if self._taken_over(topic.terms):
+                        continue
                     raise FleetError(
                         f"an earlier key of this site released {topic.name}, whose question is not shown: "
                         "nothing is released until it is"
                     )
                 self._carry(posted[topic.terms], header)
+
+    def _taken_over(self, terms: bytes) -> bool:
+        """Whether the ledger has what a question cost that is over and forgotten."""
+        over = Topic(Kind.QUESTION, terms) not in self.seat.board.registers
+        return (
+            over and self.site.ledger.until(self.site.needed_data().source, terms.hex()) is not None
+        )
+
+    def _all_shown(self, key: bytes) -> None:
+        """Wait while a member lists more releases of an earlier key than the store shows."""
+        for one in self.seat.seen.values():
+            if self.seat.membership.present(one.key) is None:
+                continue
+            for topic, number in one.of(key):
+                shown = self.seat.board.register(topic, key).header
+                known = topic.kind not in SPENT or self._taken_over(topic.terms)
+                if not known and (shown is None or shown.number < number):
+                    raise FleetError(
+                        f"{self.seat.membership.keys[one.key].name} holds number {number} of {topic.name} of "
+                        "an earlier key of this site, which is not shown here: nothing is released until "
+                        "it is"
+                    )
 
     def _carry(self, posted: Posted, header: Header) -> None:
         times = max(header.readings, header.draws) if posted.question.timetable else header.draws

@@ -301,6 +301,38 @@ def lost_and_asked_again(lab: Lab) -> None:
         fleet.go("s0", hours=1)
 
 
+def lost_when_questions_are_over(lab: Lab) -> None:
+    """The disk is lost long after a question was over and forgotten; then others are asked."""
+    for witnesses in (None, members(2, 2)):
+        fleet = lab.fleet(3, table=False, hours=0, epsilon=2.0, witnesses=witnesses)
+        fleet.ask(mean("pool", nonce="early", deadline=fleet.now + 10 * 3600))
+        for _ in range(4):
+            fleet.go(hours=1)
+        fleet.now += 60 * 86_400
+        fleet.go()
+        fleet.sources["s0"] = fleet.sources[fleet.copy("s0", "unused", OTHER)]
+        fleet.rekey("s0")
+        for nonce in ("a", "b", "c"):
+            fleet.ask(mean("pool", nonce=nonce))
+            for _ in range(3):
+                reports = fleet.go("s1", "s2", "s0")
+            if "not shown" in repr(reports):
+                fleet.checker.fault("waits", "a new key waits for what is over")
+
+
+def hidden_from_the_new_key(lab: Lab) -> None:
+    """The store hides from a new key what the earlier one released; a member's list names it."""
+    fleet = lab.fleet(3, hours=4, epsilon=2.0, witnesses=members(2, 2))
+    old = f"post/{fleet.keys['s0'].hex()[:20]}"
+    fleet.sources["s0"] = fleet.sources[fleet.copy("s0", "unused", OTHER)]
+    fleet.rekey("s0")
+    fleet.view("s0").withheld = lambda name: name.startswith(old)
+    for nonce in ("a", "b"):
+        fleet.ask(mean("pool", nonce=nonce))
+        for _ in range(4):
+            fleet.go("s1", "s2", "s0")
+
+
 def old_key_awake(lab: Lab) -> None:
     """The site with the old key sleeps at each moment of a step, while a new one releases."""
     fleet = lab.fleet(2, table=False)
@@ -521,6 +553,7 @@ SCENARIOS: dict[str, Callable[[Lab], None]] = {
         disk_full_at_every_commit, rolled_back_to_every_state, copied_and_both_run, copied_and_asleep,
         copied_within_a_step_and_asleep, refused_and_then_the_store_forgets, restored_with_its_store,
         restored_with_its_store_beside_a_member, store_rolled_back, lost_and_rekeyed, lost_and_asked_again,
+        lost_when_questions_are_over, hidden_from_the_new_key,
         old_key_awake, old_key_with_member_witnesses, shown_another_header, split_2_of_2, split_2_of_3,
         split_3_of_4, split_5_of_7, own_witness_rolled_back, sum_crashed_at_every_moment,
         sum_copied_and_asleep, epoch_within_a_sum, witnesses_of_another_epoch, clocks_that_jump,

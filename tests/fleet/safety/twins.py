@@ -147,6 +147,16 @@ def nothing_carried(patch: Patch) -> None:
     patch.setattr(SeatStep, "_carry", lambda *_: None)
 
 
+def all_forgotten(patch: Patch) -> None:
+    """Rule 4: what is over leaves the store, and what it cost."""
+    patch.setattr(seat_module, "SPENT", ())
+
+
+def shown_is_all(patch: Patch) -> None:
+    """Rule 4: a new key takes over what the store shows, whatever members list."""
+    patch.setattr(SeatStep, "_all_shown", lambda *_: None)
+
+
 def key_outside_the_ledger(patch: Patch) -> None:
     """Rule 4: the key survives its ledger, which goes on where the board ends."""
 
@@ -302,6 +312,8 @@ TWINS = (
     Twin(OwnKeyAlone, "lost_and_rekeyed", "twice"),
     Twin(no_claims_of_earlier_keys, "old_key_awake", "twice"),
     Twin(nothing_carried, "lost_and_asked_again", "budget"),
+    Twin(all_forgotten, "lost_when_questions_are_over", "waits"),
+    Twin(shown_is_all, "hidden_from_the_new_key", "budget"),
     Twin(key_outside_the_ledger, "lost_and_asked_again", "budget"),
     Twin(FreshNoise, "restored_with_its_store", "twice"),
     Twin(NoiseOfTheNumber, "crashed_and_restored", "shared"),

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,10 @@ import pytest
 
 from tests.fleet.fleets import Rows, SmallFleet
 from veilsum.errors import FleetError, StoppedError
+from veilsum.fleet import site as site_module
 from veilsum.fleet.answers import Posted
 from veilsum.fleet.budget_units import FOREVER
+from veilsum.fleet.config import SiteConfig, read_site_config
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.post import HEADER, Header, Kind, Post, public, unpack
 from veilsum.fleet.question import FleetQuestion
@@ -240,6 +243,7 @@ class WatchedFleet(SmallFleet):
             moments.pass_by("did commit")
 
         patch.setattr(SiteFile, "transaction", transaction)
+        patch.setattr(site_module, "read_site_config", config_of)
 
     def view(self, name: str) -> WatchedStore:
         """The store as one folder sees it."""
@@ -358,6 +362,12 @@ class SavedFleet:
         for name, data in self.objects.items():
             if name.startswith("post/"):
                 checker.left(data, None)
+
+
+@cache
+def config_of(path: Path) -> SiteConfig:
+    """Read once: the file of a folder of these fleets does not change."""
+    return read_site_config(path)
 
 
 def readings(k: int) -> dict[str, list[float]]:
