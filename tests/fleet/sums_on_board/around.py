@@ -125,7 +125,7 @@ class SumFleet(WatchedFleet):
 
     def left(self, kind: Kind, name: str | None = None) -> list[Post]:
         """All opened posts of a kind that ever left a member that is honest."""
-        posts = [Post.parse(data) for data in self.checker.known]
+        posts = [Post.parse(data) for data in self.checker.known if len(data) > HEADER]
         return [
             post
             for post in posts
