@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from veilsum.asking.codebook_contents import Codebook
     from veilsum.fleet.asking import Asking, FleetReply
     from veilsum.fleet.membership import Membership
-    from veilsum.fleet.question import Asked, FleetQuestion
+    from veilsum.fleet.question import FleetQuestion, Worded
 
 NOT_HERE = (  # options of a table that a fleet does not have
     "min_count", "round_to", "budget", "limit", "sql", "anyway",
@@ -86,7 +86,7 @@ def asked_fleet(
         return _so_far(asking, posted, book)
     line = _Line(quiet)
     try:
-        found = asking.wait(posted, say=line, clock=time.time, sleep=time.sleep, codebook=book)
+        found = asking.wait(posted, say=line, clock=time.time, sleep=pause, codebook=book)
     except KeyboardInterrupt:
         line.end()
         _note(
@@ -97,6 +97,11 @@ def asked_fleet(
     finally:
         line.end()
     return found
+
+
+def pause(seconds: float) -> None:
+    """Between two looks at the board."""
+    time.sleep(seconds)
 
 
 def _so_far(asking: Asking, posted: Any, book: Codebook | None) -> FleetReply | None:
@@ -144,7 +149,7 @@ def question_of(
     return replace(made, codebook=book.digest(columns_of(made)), settles="")
 
 
-def _asked(part: AskedPart, book: Codebook | None, given: Words) -> Asked:
+def _asked(part: AskedPart, book: Codebook | None, given: Words) -> Worded:
     from veilsum.fleet.question import asked_of
 
     return asked_of(part.name, part.columns, given, book)

@@ -379,8 +379,7 @@ class Authority:
             seat.read()
             if seat.traffic.failed:
                 raise FleetError(next(iter(seat.traffic.failed)))
-            if seat.membership.fork is not None:
-                seat.check_membership()
+            seat.check_membership()
             show(seat)
             yield seat
 
