@@ -16,7 +16,7 @@ import hashlib
 import struct
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 from cryptography.exceptions import InvalidSignature
@@ -154,12 +154,7 @@ class Header:
 
     def check(self) -> Self:
         """Raise unless the signature is that of its key."""
-        try:
-            Ed25519PublicKey.from_public_bytes(self.key).verify(
-                self.signature, b"veilsum header 1" + self._unsigned
-            )
-        except (InvalidSignature, ValueError):
-            raise FleetError("the signature of a post is not that of its key") from None
+        _verify(self.key, self.signature, self._unsigned)
         return self
 
     @classmethod
@@ -173,6 +168,14 @@ class Header:
         if code not in _KINDS:
             raise FleetError(f"no kind of post has code {code}")
         return cls(*(_KINDS[code], *rest, data[_PACKED.size : HEADER]))
+
+
+@lru_cache(1 << 14)  # boards of one process hold the same headers; an error is not kept
+def _verify(key: bytes, signature: bytes, unsigned: bytes) -> None:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, b"veilsum header 1" + unsigned)
+    except (InvalidSignature, ValueError):
+        raise FleetError("the signature of a post is not that of its key") from None
 
 
 def newer(what: str, found: int, known: int) -> FleetError:
