@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from veilsum.errors import FleetError
 from veilsum.fleet.board import Board
@@ -81,13 +82,18 @@ def questions_on(board: Board) -> list[Posted]:
             if asker is None or ASKER not in asker.roles:
                 continue
             try:
-                question = FleetQuestion.parsed(post.body)
+                question = _parsed(post.body)
             except FleetError:
                 continue
             if question.digest == terms:
                 found.append(Posted(question, asker))
                 break
     return found
+
+
+@lru_cache(256)  # at each step
+def _parsed(body: bytes) -> FleetQuestion:
+    return FleetQuestion.parsed(body)
 
 
 def sites_of(board: Board) -> Sequence[Member]:

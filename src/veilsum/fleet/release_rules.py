@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from veilsum._registry import did_you_mean
@@ -121,7 +122,7 @@ def check_room(question: FleetQuestion, sites: int) -> None:
     largest absolute value; noise has the rest.
     """
     largest = 2 * max(question.bound(question.most_records))
-    tail = max(law.summed(Fraction(sites)).tail(TAIL) for law in set(question.laws))
+    tail = max(_tail(law, sites) for law in set(question.laws))
     room = 1 << (FIELD_BITS - 2)
     if tail > room:
         raise FleetError(
@@ -134,6 +135,11 @@ def check_room(question: FleetQuestion, sites: int) -> None:
             f"{FIELD_BITS} bits: state most_records of at most "
             f"{room * question.most_records // (sites * largest):,}"
         )
+
+
+@lru_cache(256)
+def _tail(law: Law, sites: int) -> int:
+    return law.summed(Fraction(sites)).tail(TAIL)
 
 
 def noise_for(question: FleetQuestion, draws: Fraction | int = 1) -> tuple[Law, ...]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from veilsum.errors import FleetError
 from veilsum.fleet.answers import BoardAnswer, Posted, sites_of
@@ -33,6 +34,7 @@ from veilsum.fleet.secure_sum.once import CLOSED
 from veilsum.fleet.secure_sum.query import SumQuery, read_key
 from veilsum.fleet.secure_sum.roster import SumRoster, deal_hash
 from veilsum.fleet.secure_sum.total import SumFound, total
+from veilsum.privacy.laws import Law
 
 PREFIX = 10  # bytes of a key in a Query
 MARK = 8  # bytes of q before a deal
@@ -80,7 +82,12 @@ def query_name(question: FleetQuestion) -> str:
 def bound_of(question: FleetQuestion, numbers: SumNumbers) -> int:
     """The largest plausible sum."""
     largest = max(question.bound(question.most_records))
-    return max(numbers.plausible(largest, law) for law in set(question.laws))
+    return max(_plausible(numbers, largest, law) for law in set(question.laws))
+
+
+@lru_cache(256)
+def _plausible(numbers: SumNumbers, largest: int, law: Law) -> int:
+    return numbers.plausible(largest, law)
 
 
 # ---- Key and Query
@@ -122,12 +129,31 @@ def posted_query(board: Board, posted: Posted) -> PostedQuery | None:
         if post is None:
             continue
         try:
-            found = PostedQuery.read(board.membership, post.body)
+            found = _read(_Epoch(board.membership), post.body)
         except FleetError:
             continue
         if found.query.name == query_name(posted.question) and found.query.proposer == key:
             return found
     return None
+
+
+class _Epoch:
+    """A membership, which is the same as another one of one header."""
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        self.hash = b"" if membership.post is None else membership.post.header.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Epoch) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+
+@lru_cache(64)  # several times a step
+def _read(epoch: _Epoch, body: bytes) -> PostedQuery:
+    return PostedQuery.read(epoch.membership, body)
 
 
 def query_of(board: Board, posted: Posted) -> SumQuery | None:

@@ -195,10 +195,10 @@ def lying_query(
 
 
 def lying_roster(
-    fleet: SumFleet, question: FleetQuestion, sites: Sequence[str], number: int = 1
+    fleet: SumFleet, question: FleetQuestion, sites: Sequence[str], number: int = 1, by: str = ""
 ) -> SumRoster:
     """The desk names these sites, of those whose Deals stand in the store."""
-    query = fleet.query(question, fleet.names[-1]).query
+    query = fleet.query(question, by or fleet.names[-1]).query
     deals = []
     for site in sites:
         data = fleet.objects[fleet.object(site, Kind.DEAL, question.digest)]

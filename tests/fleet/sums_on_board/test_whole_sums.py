@@ -195,7 +195,7 @@ def test_a_roster_ends_the_dealing_before_the_deadline(
     fleet.ask(question)
     fleet.rounds(1)
     fleet.rounds(1, "desk", "s0", "s1", "s2", "s3")
-    lying_roster(fleet, question, ["s0", "s1", "s2", "s3"])
+    lying_roster(fleet, question, ["s0", "s1", "s2", "s3"], by="s0")
     fleet.rounds(2, *fleet.names)
     assert fleet.spent("s4") == 0
     assert fleet.read(question, "s4") is not None
