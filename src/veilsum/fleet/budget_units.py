@@ -17,9 +17,8 @@ for a budget by the calendar, where they count in the period in which they were 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from veilsum import _validate
 from veilsum._registry import did_you_mean
@@ -176,14 +175,12 @@ class PerPeriod(BudgetUnit):
         return self.unit
 
 
-def unit_of(per: Any) -> BudgetUnit:
+def unit_of(per: str) -> BudgetUnit:
     """The unit of a budget, from what site.toml says after `per`.
 
     >>> unit_of("window 7 days")
     PerWindow(seconds=604800)
     """
-    if not isinstance(per, str):
-        raise FleetError(f"{PER}; found {_validate.found(per)}")
     known = {"reading": PerReading(), "stream": PerStream()} | {
         name: PerPeriod(name) for name in CALENDAR
     }
@@ -199,7 +196,7 @@ def unit_of(per: Any) -> BudgetUnit:
 class SiteBudget:
     """The limit of a site, for each of its sources.
 
-    >>> str(SiteBudget.of({"epsilon": 1.0, "per": "window 7 days"}))
+    >>> str(SiteBudget.of(1.0, per="window 7 days"))
     'epsilon 1 per window 604800 seconds'
     """
 
@@ -213,17 +210,9 @@ class SiteBudget:
         _validate.probability(FleetError, delta=self.delta)
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Self:
+    def of(cls, epsilon: float, delta: float = 0.0, per: str = "reading") -> Self:
         """From `[budget]` of site.toml."""
-        for key in table:
-            if key not in ("epsilon", "delta", "per"):
-                raise FleetError(
-                    f"[budget] has no key {key!r}; {did_you_mean(key, ('epsilon', 'delta', 'per'))}it has "
-                    "epsilon, delta and per"
-                )
-        if "epsilon" not in table:
-            raise FleetError("[budget] needs epsilon, such as epsilon = 1.0")
-        return cls(table["epsilon"], table.get("delta", 0.0), unit_of(table.get("per", "reading")))
+        return cls(epsilon, delta, unit_of(per))
 
     def covers(self, total: Composition) -> bool:
         """Whether a total is within it."""

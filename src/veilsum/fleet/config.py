@@ -30,32 +30,27 @@ ledger. What looks like a secret is refused, and never shown.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from veilsum._toml import (
-    MISSING,
     Issue,
     KeyPath,
     SourceMap,
-    choose,
     format_value,
     lines,
     options,
     raise_,
     read_text,
     read_toml,
-    unknown,
 )
 from veilsum.errors import FleetError, VeilsumError
 from veilsum.fleet.budget_units import SiteBudget
-from veilsum.fleet.consent import PERIODS, Policy
-from veilsum.fleet.release_rules import RULES
-from veilsum.questions import QUESTIONS
+from veilsum.fleet.consent import Policy
+from veilsum.fleet.plain import Section, Sections, made, problems
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -65,15 +60,12 @@ SECRETS = re.compile(
 IN_ADDRESS = re.compile(
     r"://[^/@:]*:[^/@]*@|[?&][^=]*(sig|token|secret|key|password|credential)[^=]*=", re.I
 )
-SECTIONS = ("name", "data", "budget", "fleet", "policy", "site")
-BUDGET, FLEET, SITE = ("epsilon", "delta", "per"), ("address", "authority"), ("log", "database")
-POLICY = ("kinds", "columns", "max_epsilon", "per", "min_records", "protocols", "askers")
 NO_SECRET = (
     "a secret does not belong into this file, which is copied and shown: a store's credentials come from "
     "the environment or the provider's own files; take it out, and change it if others could read the file"
 )
 DATABASE = "site.db"
-Value = TypeVar("Value")
+EMPTY: Section = {}
 
 
 @dataclass(frozen=True)
@@ -82,6 +74,15 @@ class FleetAddress:
 
     address: str  # of its board: a folder or a store's URL
     authority: str  # the key that signs its membership, in hexadecimal digits
+
+    def __post_init__(self) -> None:
+        """Check the key."""
+        object.__setattr__(self, "authority", self.authority.lower())
+        if not KEY.fullmatch(self.authority):
+            raise FleetError(
+                "authority must be the authority's public key, 64 hexadecimal digits, as `veilsum fleet "
+                "init` prints it; found another text"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,209 +143,82 @@ def site_config(text: str, file: str, folder: Path = Path()) -> SiteConfig:
     """A configuration from its text."""
     table = read_toml(text, file, "configuration of a site", FleetError)
     reader = _SiteReader(SourceMap(file, lines(text)))
+    reader.no_secrets((), table)
     found = reader.config(table, folder)
-    raise_(map(reader.where.message, reader.issues), FleetError)
+    raise_(map(reader.where.message, reader.issues.values()), FleetError)
     return found
+
+
+def _file(
+    name: str, fleet: Sections, data: Section = EMPTY, budget: Section = EMPTY,
+    policy: Section = EMPTY, site: Section = EMPTY,
+) -> None:  # fmt: skip
+    """What the file has."""
+
+
+def _site(log: str = "", database: str = DATABASE) -> tuple[str, str]:
+    """What [site] has."""
+    return log, database
 
 
 @dataclass
 class _SiteReader:
-    """Checks values one by one and collects everything that is wrong."""
+    """Reads section by section, and collects everything that is wrong, once for each key."""
 
     where: SourceMap
-    issues: list[Issue] = field(default_factory=list)
+    issues: dict[KeyPath, Issue] = field(default_factory=dict)
 
-    def config(self, table: Mapping[str, Any], folder: Path) -> SiteConfig:
-        self.no_secrets((), table)
-        self.known((), table, SECTIONS)
-        site = self.section(table, "site", SITE, needed=False)
-        log = self.text(site, ("site", "log"), needed=False)
-        database = self.text(site, ("site", "database"), needed=False) or DATABASE
-        return SiteConfig(
-            self.name(table), self.data(table), self.budget(table), self.fleets(table),
-            self.policy(table), (folder / log) if log else None, folder / database, folder, self.where,
-        )  # fmt: skip
-
-    def name(self, table: Mapping[str, Any]) -> str:
-        found = self.text(table, ("name",))
-        if found and not NAME.fullmatch(found):
+    def config(self, table: Section, folder: Path) -> SiteConfig:
+        self.made(_file, (), table)
+        name = table.get("name", "-")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             self.wrong(
-                ("name",), f"found {format_value(found)}; allowed: letters, digits, dots, hyphens and "
+                ("name",), f"found {format_value(name)}; allowed: letters, digits, dots, hyphens and "
                 "underscores, 64 at most, such as north"
             )  # fmt: skip
-        return found
-
-    def data(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = self.section(table, "data", None, needed=False)  # who only asks has none
-        if "data" in table and isinstance(table["data"], dict) and not found:
+        if table.get("data") == {}:
             self.wrong(("data",), 'says nothing; add its source, such as path = "readings.csv"')
-        return found
-
-    def budget(self, table: Mapping[str, Any]) -> SiteBudget:
-        section = self.section(table, "budget", BUDGET, needed="data" in table)
-        epsilon = self.number(
-            section, ("budget", "epsilon"), needed=isinstance(table.get("budget"), dict)
-        )
-        delta = self.number(section, ("budget", "delta"), 0.0)
-        if not 0 < epsilon < math.inf:
-            self.wrong(
-                ("budget", "epsilon"), f"found {epsilon:g}; allowed: a finite number above 0"
-            )
-        if not 0 <= delta < 1:
-            self.wrong(("budget", "delta"), f"found {delta:g}; allowed: a number from 0 to below 1")
-        usual = {"epsilon": 1.0, "delta": 0.0, "per": "reading"}
-        per = section.get("per", "reading")
-        found = self.tried(("budget", "per"), lambda: SiteBudget.of(usual | {"per": per}))
-        fine = found is not None and 0 < epsilon < math.inf and 0 <= delta < 1
-        return SiteBudget.of(
-            usual | ({"epsilon": epsilon, "delta": delta, "per": per} if fine else {})
-        )
-
-    def fleets(self, table: Mapping[str, Any]) -> tuple[FleetAddress, ...]:
         given = table.get("fleet")
-        if isinstance(given, dict):
-            self.wrong(
-                ("fleet",), "is [fleet]; write [[fleet]], with two brackets: there may be several"
-            )
-            return ()
-        if not isinstance(given, list) or not given or not all(isinstance(g, dict) for g in given):
-            self.wrong(("fleet",), f"{MISSING[2:]}a section [[fleet]] with address and authority")
-            return ()
-        found = tuple(self.fleet(k, one) for k, one in enumerate(given))
-        addresses = [one.address for one in found if one.address]
-        if len(set(addresses)) < len(addresses):
+        fleets = [
+            self.made(FleetAddress, ("fleet", k), one)
+            for k, one in enumerate(given if isinstance(given, list) else ())
+        ]
+        if len({one.address for one in fleets if one}) < sum(one is not None for one in fleets):
             self.wrong(("fleet",), "has one address twice; write each fleet once")
-        return found
+        asks = {} if "data" in table else {"epsilon": 1.0}  # who only asks spends nothing
+        budget = self.made(SiteBudget.of, ("budget",), table.get("budget", asks))
+        policy = self.made(Policy, ("policy",), table["policy"]) if "policy" in table else None
+        log, database = self.made(_site, ("site",), table.get("site", {})) or ("", "")
+        return SiteConfig(
+            str(name), table.get("data", {}), budget, tuple(fleets), policy,
+            (folder / log) if log else None, folder / database, folder, self.where,
+        )  # fmt: skip
 
-    def fleet(self, k: int, section: Mapping[str, Any]) -> FleetAddress:
-        path: KeyPath = ("fleet", k)
-        self.known(path, section, FLEET)
-        address = self.text(section, (*path, "address"), shown="[[fleet]]")
-        authority = self.text(section, (*path, "authority"), shown="[[fleet]]").lower()
-        if authority and not KEY.fullmatch(authority):
-            self.wrong(
-                (*path, "authority"), "found another text; allowed: the authority's public key, 64 "
-                "hexadecimal digits, as `veilsum fleet init` prints it",
-            )  # fmt: skip
-        return FleetAddress(address, authority)
-
-    def policy(self, table: Mapping[str, Any]) -> Policy | None:
-        if "policy" not in table:
-            return None
-        section = self.section(table, "policy", POLICY)
-        before = len(self.issues)
-        kinds = self.words(section, "kinds", QUESTIONS, needed=True)
-        columns = self.words(section, "columns", None, needed=True)
-        epsilon = self.number(section, ("policy", "max_epsilon"), needed=True)
-        per = self.text(section, ("policy", "per"), needed=False) or "question"
-        if per not in PERIODS:
-            self.wrong(("policy", "per"), choose(per, PERIODS))
-        least = section.get("min_records", 1)
-        if not isinstance(least, int) or isinstance(least, bool) or least < 1:
-            self.wrong(
-                ("policy", "min_records"), f"found {format_value(least)}; allowed: a whole number of at "
-                "least 1"
-            )  # fmt: skip
-        protocols = self.words(section, "protocols", RULES) or tuple(RULES)
-        askers = self.words(section, "askers", None)
-        if not 0 < epsilon < math.inf:
-            self.wrong(
-                ("policy", "max_epsilon"), f"found {epsilon:g}; allowed: a finite number above 0"
-            )
-        if len(self.issues) > before:
-            return None
-        return Policy(kinds, columns, epsilon, per, least, protocols, askers)
-
-    def words(
-        self, section: Mapping[str, Any], name: str, allowed: Any, needed: bool = False
-    ) -> tuple[str, ...]:
-        path = ("policy", name)
-        if name not in section:
-            if needed:
-                self.wrong(path, f"{MISSING[2:]}{name} = [...] to [policy]")
-            return ()
-        given = section[name]
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            self.wrong(
-                path, f'found {format_value(given)}; allowed: a list of texts, such as ["a", "b"]'
-            )
-            return ()
-        for one in given:
-            if allowed is not None and one not in allowed:
-                self.wrong(path, choose(one, allowed))
-        return tuple(given)
-
-    def section(
-        self,
-        table: Mapping[str, Any],
-        name: str,
-        allowed: Sequence[str] | None,
-        needed: bool = True,
-    ) -> Mapping[str, Any]:
-        found = table.get(name)
-        if not isinstance(found, dict):
-            if name in table:
-                self.wrong((name,), f"allowed: a section [{name}] of keys and values")
-            elif needed:
-                self.wrong((name,), f"{MISSING[2:]}a section [{name}]")
-            return {}
-        if allowed is not None:
-            self.known((name,), found, allowed)
-        return found
-
-    def text(
-        self, section: Mapping[str, Any], path: KeyPath, needed: bool = True, shown: str = ""
-    ) -> str:
-        name = str(path[-1])
-        if name not in section:
-            if needed:
-                to = shown or (
-                    f"[{path[0]}]" if len(path) > 1 else "the top, before the first section"
-                )
-                self.wrong(path, f"{MISSING[2:]}{name} = ... to {to}")
-            return ""
-        found = section[name]
-        if not isinstance(found, str) or not found.strip() or "\0" in found:
-            self.wrong(path, "allowed: text in quotes that is not empty")
-            return ""
-        return found
-
-    def number(
-        self,
-        section: Mapping[str, Any],
-        path: KeyPath,
-        otherwise: float = 1.0,
-        needed: bool = False,
-    ) -> float:
-        name = str(path[-1])
-        if name not in section:
-            if needed:
-                self.wrong(path, f"{MISSING[2:]}{name} = ... to [{path[0]}]")
-            return otherwise
-        found = section[name]
-        if not isinstance(found, int | float) or isinstance(found, bool):
-            self.wrong(path, f"found {format_value(found)}; allowed: a number")
-            return otherwise
-        return float(found)
-
-    def tried(self, path: KeyPath, make: Callable[[], Value]) -> Value | None:
+    def made(self, make: Callable[..., Any], path: KeyPath, table: Any) -> Any:
+        """What is made of a section; None where something is wrong with it."""
+        if not isinstance(table, dict):
+            return None  # said of the file
+        head = path[0] if path else ""
+        place = f"[[{head}]]" if len(path) > 1 else f"[{head}]" if path else "the top of the file"
+        found = problems(make, table, place)
+        for key, text in found.items():
+            self.wrong((*path, key), text)
         try:
-            return make()
+            return None if found else made(make, table)
         except VeilsumError as error:
-            self.wrong(path, str(error))
+            key = re.split(r"\W", str(error))[0]
+            text = str(error).removeprefix(f"{key}: ")
+            self.wrong((*path, key) if key in table else path, text)
             return None
 
-    def no_secrets(self, path: KeyPath, table: Mapping[str, Any]) -> None:
+    def no_secrets(self, path: KeyPath, table: Section) -> None:
         """A key that is named like one, anywhere; its value is not shown."""
         for name, value in table.items():
             if isinstance(value, str) and self._is_secret(path, name, value):
                 self.wrong((*path, name), NO_SECRET)
-            elif isinstance(value, dict):
-                self.no_secrets((*path, name), value)
-            elif isinstance(value, list):
-                for k, one in enumerate(value):
-                    if isinstance(one, dict):
-                        self.no_secrets((*path, name, k), one)
+            for k, one in enumerate(value if isinstance(value, list) else [value]):
+                if isinstance(one, dict):
+                    self.no_secrets((*path, name, k) if one is not value else (*path, name), one)
 
     @staticmethod
     def _is_secret(path: KeyPath, name: str, value: str) -> bool:
@@ -352,14 +226,8 @@ class _SiteReader:
         named = SECRETS.search(name) and not name.endswith(("_file", "_env"))
         return bool(IN_ADDRESS.search(value) or (named and (path, name) != (("data",), "key")))
 
-    def known(self, path: KeyPath, section: Mapping[str, Any], allowed: Sequence[str]) -> None:
-        already = {issue.path for issue in self.issues}
-        for name in section:
-            if name not in allowed and (*path, name) not in already:
-                self.wrong((*path, name), unknown(name, allowed))
-
     def wrong(self, path: KeyPath, text: str) -> None:
-        self.issues.append(Issue(path, text))
+        self.issues.setdefault(path, Issue(path, text))
 
 
 def write_site_toml(

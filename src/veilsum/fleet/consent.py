@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from veilsum import _validate
 from veilsum._numbers import upward
-from veilsum._toml import options
+from veilsum._toml import choose
 from veilsum.asking.forecasting import forecast_at
 from veilsum.errors import FleetError
 from veilsum.fleet.question import FleetQuestion
@@ -96,20 +97,14 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Refuse what no policy can be."""
-        for kind in self.kinds:
-            if kind not in QUESTIONS:
-                raise FleetError(f"kinds of a policy: {kind!r}; {options(kind, QUESTIONS)}")
-        for protocol in self.protocols:
-            if protocol not in RULES:
-                raise FleetError(f"protocols of a policy: {protocol!r}; {options(protocol, RULES)}")
+        for name, known in (("kinds", QUESTIONS), ("protocols", RULES)):
+            for one in getattr(self, name):
+                if one not in known:
+                    raise FleetError(f"{name}: {choose(one, known)}")
         if self.per not in PERIODS:
-            raise FleetError(f"per of a policy: {self.per!r}; {options(self.per, PERIODS)}")
-        if not self.max_epsilon > 0:
-            raise FleetError(
-                f"max_epsilon of a policy is a number above 0; found {self.max_epsilon:g}"
-            )
-        if self.min_records < 1:
-            raise FleetError(f"min_records of a policy is at least 1; found {self.min_records}")
+            raise FleetError(f"per: {choose(self.per, PERIODS)}")
+        _validate.positive(FleetError, max_epsilon=self.max_epsilon)
+        _validate.at_least(FleetError, 1, min_records=self.min_records)
 
     def allows(self, question: FleetQuestion, facts: SiteFacts) -> str:
         """Why it is for a person to decide; empty where it is not."""

@@ -105,7 +105,7 @@ class SpentLine(NamedTuple):
 class SiteLedger:
     """The ledger of a site, in an open database.
 
-    >>> ledger = SiteLedger(sqlite3.connect(":memory:"), SiteBudget.of({"epsilon": 1.0}))
+    >>> ledger = SiteLedger(sqlite3.connect(":memory:"), SiteBudget.of(1.0))
     >>> ledger.charge(Spending("meter", 0, 3600, 1, PrivacyEvent(0.25), 3700, "ab12", "board"))
     >>> ledger.left("meter", at=60).epsilon, ledger.left("meter", at=3600).epsilon
     (0.75, 1.0)

@@ -19,15 +19,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from veilsum import _validate
 from veilsum.asking.settling import Settled, settle
 from veilsum.errors import FleetError, QuestionError, VeilsumError
+from veilsum.fleet.plain import is_texts, misfit, types_of
 from veilsum.fleet.release_rules import POOL, ReleaseRule, rule_of
 from veilsum.fleet.schedule import Timetable
 from veilsum.privacy.accounting import PrivacyEvent
@@ -66,13 +66,13 @@ class Worded:
         """Take plain tuples; refuse what is no text."""
         plain = (
             isinstance(self.name, str)
-            and _texts(self.columns)
+            and is_texts(self.columns)
             and isinstance(self.options, Mapping)
         )
         options = {}
         for flag, times in self.options.items() if plain else ():
             plain = plain and isinstance(flag, str) and isinstance(times, list | tuple)
-            plain = plain and all(map(_texts, times))
+            plain = plain and all(map(is_texts, times))
             options[flag] = tuple(map(tuple, times)) if plain else ()
         if not plain:
             raise FleetError(
@@ -388,33 +388,13 @@ def _read(text: bytes) -> dict[str, Any]:
     return table
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-
-
 def _is_by(value: Any) -> bool:
     pair = isinstance(value, list | tuple) and len(value) == 2
-    return pair and isinstance(value[0], str) and _texts(value[1])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+    return pair and isinstance(value[0], str) and is_texts(value[1])
 
 
 def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
-
-
-def _is_truth(value: Any) -> bool:
-    return isinstance(value, bool)
 
 
 def _is_where(value: Any) -> bool:
@@ -428,37 +408,29 @@ def _is_asks(value: Any) -> bool:
     return several and all(isinstance(one, Worded) for one in value)
 
 
-_SHORT = f"text of at most {LONGEST_TEXT} characters"
-_TYPES = {  # key -> (what it must be, in words, whether it may be None)
-    "asks": (_is_asks, f"1 to {MOST_QUESTIONS} questions", False),
-    "epsilon": (_is_number, "a number above 0", False),
-    "delta": (_is_number, "a number, 0 or more and below 1", False),
-    "protocol": (_is_text, "a text", False),
-    "where": (_is_where, "a mapping of columns to lists of values", False),
-    "by": (_is_by, "a column and its public values", True),
-    "id": (_is_text, _SHORT, True),
-    "cap": (_is_count, "a whole number", True),
-    "population": (_is_truth, "true or false", False),
-    "rows_public": (_is_truth, "true or false", True),
-    "clipped": (_is_truth, "true or false", False),
-    "noise": (_is_text, "a text", True),
-    "codebook": (_is_hash, "64 hexadecimal digits", True),
-    "deadline": (_is_count, "a whole number of UTC seconds", True),
-    "quorum": (_is_count, "a whole number of sites", True),
-    "schedule": (lambda value: isinstance(value, Mapping), "a mapping", True),
-    "sites_per_person": (_is_count, "a whole number", False),
-    "most_records": (_is_count, "a whole number", False),
-    "label": (_is_text, _SHORT, False),
-    "nonce": (_is_text, _SHORT, False),
-    "settles": (lambda value: value == "" or _is_hash(value), "64 hexadecimal digits", False),
+_ALLOWED: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # beyond the types
+    "missing": (lambda _: True, ""),
+    "asks": (_is_asks, f"1 to {MOST_QUESTIONS} questions"),
+    "where": (_is_where, "a mapping of columns to lists of values"),
+    "by": (lambda x: x is None or _is_by(x), "a column and its public values"),
+    "codebook": (lambda x: x is None or _is_hash(x), "64 hexadecimal digits"),
+    "settles": (lambda x: x == "" or _is_hash(x), "64 hexadecimal digits"),
 }
 
 
 def _check_types(question: FleetQuestion) -> None:
-    for name, (holds, allowed, optional) in _TYPES.items():
+    for name, hint in types_of(FleetQuestion).items():
         value = getattr(question, name)
-        if not (optional and value is None) and not holds(value):
-            raise FleetError(f"{name} of a question is {allowed}; found {_validate.found(value)}")
+        holds, allowed = _ALLOWED.get(
+            name, (_is_short, f"text of at most {LONGEST_TEXT} characters")
+        )
+        text = misfit(hint, value) or ("" if holds(value) else f"must be {allowed}")
+        if text:
+            raise FleetError(f"{name} of a question {text}")
+
+
+def _is_short(value: Any) -> bool:
+    return not isinstance(value, str) or len(value) <= LONGEST_TEXT
 
 
 def _check_numbers(question: FleetQuestion) -> None:

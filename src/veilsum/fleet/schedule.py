@@ -17,23 +17,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 from veilsum import _validate
-from veilsum._registry import did_you_mean
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import CALENDAR, CLOCK, EARLIEST, LATEST, CalendarPeriods, amount
+from veilsum.fleet.plain import made_of
 from veilsum.privacy.batches import Batches
 
 TOLERANCE = 60  # seconds
 LONGEST_TOLERANCE = 7 * 86_400
-
-
-def slot_of(time: int, seconds: int) -> int:
-    """The slot that a time is in."""
-    return time // seconds
-
-
-def slot_range(slot: int, seconds: int) -> tuple[int, int]:
-    """The first second of a slot, and that of the next."""
-    return slot * seconds, (slot + 1) * seconds
 
 
 class _Slots(Protocol):
@@ -50,10 +40,10 @@ class _Clock:
     seconds: int
 
     def at(self, time: int) -> int:
-        return slot_of(time, self.seconds)
+        return time // self.seconds
 
     def bounds(self, number: int) -> tuple[int, int]:
-        return slot_range(number, self.seconds)
+        return number * self.seconds, (number + 1) * self.seconds
 
 
 @dataclass(frozen=True)
@@ -94,15 +84,7 @@ class Timetable:
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:
         """From plain values, as they are in the terms of a question."""
-        known = [field.name for field in fields(cls)]
-        for key in table:
-            if key not in known:
-                raise FleetError(
-                    f"a schedule has no key {key!r}; {did_you_mean(key, known)}it has {', '.join(known)}"
-                )
-        if "every" not in table:
-            raise FleetError('a schedule needs every, such as every = "1 h"')
-        return cls(**table)
+        return made_of(cls, table, "a schedule")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -28,6 +28,7 @@ from veilsum.fleet.budget_units import (
 )
 from veilsum.fleet.ledger import BudgetSpentError, SiteLedger
 from veilsum.fleet.periods import CalendarPeriods
+from veilsum.fleet.plain import made_of
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Release
 
 HOUR, DAY = 3600, 86_400
@@ -384,18 +385,18 @@ def test_nothing_is_committed_here() -> None:
 @pytest.mark.parametrize(
     ("table", "text"),
     [
-        ({}, "needs epsilon"),
+        ({}, "epsilon: missing"),
         ({"epsilon": 0}, "above 0"),
         ({"epsilon": 1, "delta": 1.0}, "probability"),
         ({"epsilon": 1, "per": "weak"}, "did you mean week"),
         ({"epsilon": 1, "per": "window soon"}, "7 days"),
-        ({"epsilon": 1, "pre": "day"}, "did you mean per"),
-        ({"epsilon": 1, "per": 3}, "per must be"),
+        ({"epsilon": 1, "pre": "day"}, 'did you mean "per"'),
+        ({"epsilon": 1, "per": 3}, "per: must be text"),
     ],
 )
 def test_a_wrong_budget_is_refused(table: dict[str, object], text: str) -> None:
     with pytest.raises(FleetError, match=text):
-        SiteBudget.of(table)
+        made_of(SiteBudget.of, table, "[budget]")
 
 
 def test_a_charge_for_no_time_is_refused() -> None:

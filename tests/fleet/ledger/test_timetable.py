@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from veilsum.errors import FleetError, PrivacyError
 from veilsum.fleet.periods import CalendarPeriods, seconds_of, written
-from veilsum.fleet.schedule import Timetable, slot_of, slot_range
+from veilsum.fleet.schedule import Timetable
 
 HOUR, DAY = 3600, 86_400
 ZONES = (
@@ -90,7 +90,7 @@ def test_a_day_that_a_zone_left_out_has_no_second() -> None:
 def test_weeks_begin_on_monday_and_hours_are_the_same_everywhere() -> None:
     weeks = Timetable("1 week")
     assert datetime.fromtimestamp(weeks.bounds(2900)[0], UTC).weekday() == 0
-    assert Timetable("1 h").bounds(slot_of(7300, HOUR)) == slot_range(2, HOUR) == (7200, 10_800)
+    assert Timetable("1 h").bounds(2) == (7200, 10_800)
     with pytest.raises(FleetError, match="means nothing for slots of 1 h"):
         Timetable("1 h", zone="Europe/Zurich")
 
@@ -123,9 +123,9 @@ def test_terms_are_plain_values() -> None:
     slots = Timetable("1 day", zone="Europe/Zurich", growth=2.0, longest=7)
     assert Timetable.of(slots.to_dict()) == slots
     assert list(slots.to_dict()) == ["every", "zone", "tolerance", "growth", "longest"]
-    with pytest.raises(FleetError, match="did you mean zone"):
+    with pytest.raises(FleetError, match='did you mean "zone"'):
         Timetable.of({"every": "1 h", "zones": "UTC"})
-    with pytest.raises(FleetError, match="needs every"):
+    with pytest.raises(FleetError, match="every: missing"):
         Timetable.of({})
 
 

@@ -113,18 +113,17 @@ def test_values_that_are_no_columns_are_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"source": "command"}, "needs command"),
+        ({"source": "command"}, "command: missing"),
         ({"source": "command", "command": ["x"], "timeout": "soon"}, "timeout must be"),
-        ({"source": "http"}, "needs url"),
+        ({"source": "http"}, "url: missing"),
         ({"source": "http", "url": "ftp://x"}, "needs url"),
         ({"source": "http", "url": "https://me:7654321@host"}, "no user and no password"),
         ({"source": "http", "url": "https://host", "token": "7654321"}, "token_env"),
-        ({"source": "mqtt", "url": "mqtt://host"}, "needs topic"),
+        ({"source": "mqtt", "url": "mqtt://host"}, "topic: missing"),
         ({"source": "mqtt", "url": "tcp://host", "topic": "t", "client": "c"}, "mqtts://host"),
-        ({"source": "mqtt", "url": "mqtt://host", "topic": "", "client": "c"}, "it is empty"),
         (
-            {"source": "mqtt", "url": "mqtt://h", "topic": "t", "client": "c", "take": "x"},
-            "all, last",
+            {"source": "mqtt", "url": "mqtt://host", "topic": "", "client": "c"},
+            "topic: must be text that is not empty",
         ),
     ],
 )

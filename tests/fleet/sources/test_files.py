@@ -273,7 +273,7 @@ def test_a_new_source_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         source = open_source({"path": "a.number"}, tmp_path)
         assert listed(source.readings(0, HOUR), "value") == [42.5]
         assert "number" in SOURCES
-        with pytest.raises(FleetError, match="did you mean path"):
+        with pytest.raises(FleetError, match='did you mean "path"'):
             open_source({"source": "number", "pth": "a"}, tmp_path)
     finally:
         SOURCES.remove("number")
@@ -283,14 +283,14 @@ CONFIGURED: list[tuple[dict[str, Any], str]] = [
     ({}, "needs source"),
     ({"path": "x.dat"}, "needs source"),
     ({"source": "cvs", "path": "x"}, "did you mean csv"),
-    ({"source": "csv"}, "needs path, a path"),
-    ({"path": "x.csv", "tiem": "at"}, "did you mean time"),
-    ({"path": "x.csv", "time": 3}, "time must be text; found 3"),
-    ({"path": "x.csv", "expected": "3"}, "expected must be a whole number"),
+    ({"source": "csv"}, "path: missing"),
+    ({"path": "x.csv", "tiem": "at"}, 'did you mean "time"'),
+    ({"path": "x.csv", "time": 3}, "time: must be text; found 3"),
+    ({"path": "x.csv", "expected": "3"}, "expected: must be a whole number"),
     ({"path": "x.csv", "expected": -1}, "at least 0"),
-    ({"path": "x.csv", "key": [1]}, "key must be a list of texts"),
+    ({"path": "x.csv", "key": [1]}, "key: must be a list of texts"),
     ({"path": "x.csv", "zone": "Europe/Zurch"}, "zone must be a time zone"),
-    ({"path": 3, "source": "csv"}, "path must be a path"),
+    ({"path": 3, "source": "csv"}, "path: must be a path"),
     ({"source": "sql", "url": "x"}, "either from_table or query"),
     ({"source": "sql", "url": "x", "query": "select 1"}, "url must be an address"),
 ]

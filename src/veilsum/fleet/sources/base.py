@@ -1,6 +1,6 @@
 """A source of data, as `[data]` of site.toml describes it: a table, readings by their time, or both.
 
-    class CsvSource(DataSource):        a frozen dataclass: its fields are the keys of [data]
+    class CsvSource(TimedSource):       a frozen dataclass: its fields are the keys of [data]
         name, endings = "csv", (".csv",)
         def table(self): ...            what `asking.tables.open_table` takes
         def readings(self, start, end, now): ...       columns of the records of [start, end)
@@ -15,19 +15,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from veilsum import _validate
-from veilsum._registry import Registry, did_you_mean
+from veilsum._registry import Registry
 from veilsum.errors import FleetError
+from veilsum.fleet.plain import made_of
 
 Columns = dict[str, NDArray[Any]]
 SECRETS = ("password", "token", "secret", "passphrase")
-KINDS = {str: "text", int: "a whole number", Path: "a path", tuple[str, ...]: "a list of texts"}
 
 
 class SourceBusyError(FleetError):
@@ -85,15 +85,13 @@ def open_source(data: Mapping[str, Any], folder: Path) -> DataSource:
     """
     keys = dict(data)
     kind = SOURCES.get(str(keys.pop("source"))) if "source" in keys else _by_ending(keys)
-    known = {field.name: field for field in fields(kind)}
-    hints = get_type_hints(kind)
     for key in keys:
-        if key not in known:
-            raise FleetError(_unknown(key, kind.name, known))
-    for name, field in known.items():
-        if name not in keys and field.default is MISSING:
-            raise FleetError(f"[data] of source {kind.name} needs {name}, {_kind(hints[name])}")
-    return kind(**{key: _value(key, keys[key], hints[key], folder) for key in keys})
+        if key.lower() in SECRETS:
+            raise FleetError(
+                f"[data] {key}: no {key} is written to site.toml; put it into an environment variable, and "
+                f'name that with {key}_env = "METER_{key.upper()}"'
+            )
+    return made_of(kind, keys, f"[data] of source {kind.name}", folder)
 
 
 def secret(variable: str, key: str) -> str | None:
@@ -114,12 +112,6 @@ def seconds_now(now: int | None) -> int:
     return int(time.time()) if now is None else now
 
 
-def one_of_both(place: str, one: str, other: str, first: object, second: object) -> None:
-    """Raise unless exactly one of two keys is there."""
-    if bool(first) == bool(second):
-        raise FleetError(f"[data] of source {place} needs either {one} or {other}")
-
-
 def _by_ending(keys: Mapping[str, Any]) -> type[DataSource]:
     ending = Path(str(keys.get("path", ""))).suffix.lower()
     found = next((kind for kind in SOURCES.values() if ending and ending in kind.endings), None)
@@ -129,37 +121,3 @@ def _by_ending(keys: Mapping[str, Any]) -> type[DataSource]:
             f"{', '.join(e for kind in SOURCES.values() for e in kind.endings)} says it itself"
         )
     return found
-
-
-def _unknown(key: str, source: str, known: Mapping[str, Any]) -> str:
-    if key.lower() in SECRETS:
-        return (
-            f"[data] {key}: no {key} is written to site.toml; put it into an environment variable, and name "
-            f'that with {key}_env = "METER_{key.upper()}"'
-        )
-    return (
-        f"[data] has no key {key!r} for source {source}; {did_you_mean(key, known)}it has source, "
-        f"{', '.join(known)}"
-    )
-
-
-def _kind(hint: Any) -> str:
-    return KINDS.get(hint, "a value")
-
-
-def _value(key: str, value: Any, hint: Any, folder: Path) -> Any:
-    """A value of TOML as a field has it."""
-    fits = {
-        str: isinstance(value, str),
-        Path: isinstance(value, str) and bool(value),
-        int: isinstance(value, int) and not isinstance(value, bool),
-        tuple[str, ...]: isinstance(value, str)
-        or (isinstance(value, list) and all(isinstance(one, str) for one in value)),
-    }
-    if not fits.get(hint, True):
-        raise FleetError(f"[data] {key} must be {_kind(hint)}; found {_validate.found(value)}")
-    if hint is Path:
-        return folder / value
-    if hint == tuple[str, ...]:
-        return (value,) if isinstance(value, str) else tuple(value)
-    return value

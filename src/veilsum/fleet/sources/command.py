@@ -18,7 +18,7 @@ from veilsum.fleet.sources.current import LARGEST, CurrentSource
 CHUNK = 65_536
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CommandSource(CurrentSource):
     """What a program prints.
 
@@ -27,7 +27,7 @@ class CommandSource(CurrentSource):
 
     name = "command"
 
-    command: tuple[str, ...] = ()  # no shell; has "{start}" and "{end}" of the slot
+    command: tuple[str, ...]  # no shell; has "{start}" and "{end}" of the slot
 
     def __post_init__(self) -> None:
         """Check the command."""

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from veilsum.asking.tables import Table, open_table
 from veilsum.asking.text_tables import CsvTable, Line
 from veilsum.errors import FleetError
-from veilsum.fleet.sources.base import Columns, DataSource
-from veilsum.fleet.sources.records import TimedRecords
+from veilsum.fleet.sources.base import Columns
+from veilsum.fleet.sources.records import TimedSource
 
 
 class GrowingCsv(CsvTable):
@@ -36,23 +36,15 @@ class GrowingCsv(CsvTable):
                 raise self._undecoded() from None
 
 
-@dataclass(frozen=True)
-class CsvSource(DataSource):
+@dataclass(frozen=True, kw_only=True)
+class CsvSource(TimedSource):
     """Rows of CSV files."""
 
     name = "csv"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt")
 
     path: Path  # a file, or a pattern such as "load*.csv" for a file and those it was rotated to
-    time: str = ""
-    key: tuple[str, ...] = ()
-    zone: str = ""
-    expected: int = 0
     decimal: str = "."  # "." or ","
-
-    def __post_init__(self) -> None:
-        """Check what does not need the file."""
-        _records(self)
 
     @property
     def where(self) -> str:
@@ -68,15 +60,18 @@ class CsvSource(DataSource):
         """The rows of all files."""
         if not self.time:
             return super().readings(start, end, now)
-        return _records(self).within(self._tables(), start, end)
+        return self.within(self._tables(), start, end)
 
     def columns(self) -> list[str]:
         """Of the first line."""
         return list(self._tables().columns)
 
     def _tables(self) -> Table:
-        found = [GrowingCsv(path, self.decimal) for path in self._files()]
+        found = [self._opened(path) for path in self._files()]
         return found[0] if len(found) == 1 else open_table(found)
+
+    def _opened(self, path: Path) -> Table:
+        return GrowingCsv(path, self.decimal)
 
     def _files(self) -> list[Path]:
         if self.path.is_file():
@@ -87,7 +82,3 @@ class CsvSource(DataSource):
                 f"there is no file {self.path}; correct path in [data], or write the file, names first"
             )
         return found
-
-
-def _records(source: CsvSource) -> TimedRecords:
-    return TimedRecords(source.time, source.key, source.zone, source.expected)

@@ -21,8 +21,8 @@ import numpy as np
 from veilsum import _validate
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import seconds_of, written
-from veilsum.fleet.sources.base import Columns, DataSource, SourceBusyError, seconds_now
-from veilsum.fleet.sources.records import TimedRecords
+from veilsum.fleet.sources.base import Columns, SourceBusyError, seconds_now
+from veilsum.fleet.sources.records import TimedSource
 
 LARGEST = 1_000_000  # bytes of an answer
 VALUE = "value"  # the column of a number that has no name
@@ -30,19 +30,15 @@ PLACE = re.compile(r"\{(start|end)\}")
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class CurrentSource(DataSource):
+@dataclass(frozen=True, kw_only=True)
+class CurrentSource(TimedSource):
     """A source whose answer is one JSON object, one number, or a list of objects; abstract."""
 
-    time: str = ""
-    key: tuple[str, ...] = ()
-    zone: str = ""
-    expected: int = 0
     timeout: str = "10s"  # of one answer
 
     def __post_init__(self) -> None:
         """Check what they have in common."""
-        self._records()
+        super().__post_init__()
         seconds_of(self.timeout, "timeout")
 
     @abstractmethod
@@ -64,13 +60,10 @@ class CurrentSource(DataSource):
         data = self._fetch([PLACE.sub(lambda found: known[found[1]], part) for part in sent])
         found = records(data, f"the answer of {self.where}")
         if self.time:
-            return selected(found, self._records(), start, end, f"the answer of {self.where}")
+            return selected(found, self, start, end, f"the answer of {self.where}")
         if len(found) < max(1, self.expected):
             return None
         return columns_of(found)
-
-    def _records(self) -> TimedRecords:
-        return TimedRecords(self.time, self.key, self.zone, self.expected)
 
     @property
     def _seconds(self) -> int:
@@ -106,7 +99,7 @@ def _record(one: Any, where: str, place: int) -> Record:
 
 
 def selected(
-    found: Sequence[Record], timed: TimedRecords, start: int, end: int, where: str
+    found: Sequence[Record], timed: TimedSource, start: int, end: int, where: str
 ) -> Columns | None:
     """The records of these times."""
     if not found:

@@ -25,13 +25,13 @@ CHUNK = 65_536
 OK = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HttpSource(CurrentSource):
     """What an address answers."""
 
     name = "http"
 
-    url: str = ""  # "{start}" and "{end}" in it are the times of the slot
+    url: str  # "{start}" and "{end}" in it are the times of the slot
     token_env: str = ""  # variable with a token, sent as `Authorization: Bearer`
     ca: Path = Path()  # authority for TLS; the system's without it
 

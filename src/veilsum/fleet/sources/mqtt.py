@@ -21,18 +21,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from veilsum import _extras, _validate
+from veilsum import _extras
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import seconds_of
 from veilsum.fleet.sources.base import (
     Columns,
-    DataSource,
     SourceBusyError,
     seconds_now,
     secret,
 )
 from veilsum.fleet.sources.current import Record, columns_of, records, selected
-from veilsum.fleet.sources.records import TimedRecords, moment
+from veilsum.fleet.sources.records import TimedSource, moment
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 AT_LEAST_ONCE = 1
@@ -40,11 +39,10 @@ NEVER = 0xFFFFFFFF  # the session expires
 MOST = 65_535  # messages that are taken and not acknowledged
 QUIET = 0.3  # seconds without a message after which nothing more waits
 KEEPALIVE = 60
-TAKE = {"all": slice(None), "last": slice(-1, None)}
 
 
-@dataclass(frozen=True)
-class MqttSource(DataSource):
+@dataclass(frozen=True, kw_only=True)
+class MqttSource(TimedSource):
     """Messages of a topic: JSON objects or numbers."""
 
     name = "mqtt"
@@ -57,23 +55,14 @@ class MqttSource(DataSource):
     ca: Path = Path()  # for TLS; the system's authorities without `ca`
     certificate: Path = Path()
     certificate_key: Path = Path()
-    take: str = "all"  # messages of a slot: "all", or the "last" one
-    time: str = ""
-    key: tuple[str, ...] = ()
-    zone: str = ""
-    expected: int = 0
     keep: str = ""  # before a slot messages stay with the broker, for other questions: "1 day"
     timeout: str = "10s"  # of a step, for all of it
 
     def __post_init__(self) -> None:
         """Check what does not need the broker."""
-        _validate.one_of(FleetError, TAKE, take=self.take)
-        self._records()
+        super().__post_init__()
         _address(self.url)
         seconds_of(self.timeout, "timeout")
-        for name in ("topic", "client"):
-            if not getattr(self, name):
-                raise FleetError(f"[data] {name} of source mqtt must be a text; it is empty")
 
     @property
     def where(self) -> str:
@@ -90,24 +79,18 @@ class MqttSource(DataSource):
             found = session.drained()
             if not self.time:
                 session.acknowledge(found)
-                taken = _parsed(found, self.where)[TAKE[self.take]]
+                taken = _parsed(found, self.where)
                 return columns_of(taken) if len(taken) >= max(1, self.expected) else None
             parsed = _parsed(found, self.where)
             session.acknowledge(
                 [m for m, one in zip(found, parsed, strict=True) if self._at(one) < start - keep]
             )
-        columns = selected(parsed, self._records(), start, end, f"a message of {self.where}")
-        if columns is None:
-            return None
-        return {name: values[TAKE[self.take]] for name, values in columns.items()}
+        return selected(parsed, self, start, end, f"a message of {self.where}")
 
     def _at(self, one: Record) -> float:
         return moment(
             one.get(self.time), self.zone, f"a message of {self.where}, field {self.time}"
         )
-
-    def _records(self) -> TimedRecords:
-        return TimedRecords(self.time, self.key, self.zone, self.expected)
 
 
 class MqttSession:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from veilsum.asking.tables import Table, open_table
 from veilsum.fleet.sources.csv import CsvSource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ParquetSource(CsvSource):
     """Rows of Parquet files: write a file under another name, and rename it when it is complete."""
 
     name = "parquet"
     endings = (".parquet", ".pq")
 
-    def _tables(self) -> Table:
-        found = [open_table(path) for path in self._files()]
-        return found[0] if len(found) == 1 else open_table(found)
+    def _opened(self, path: Path) -> Table:
+        return open_table(path)

@@ -15,7 +15,7 @@ from veilsum.errors import FleetError
 from veilsum.fleet.sources.base import Columns, DataSource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PythonSource(DataSource):
     """A Python file with a function `table()`, or `readings(start, end)`, or both; `columns()` if it likes.
 

@@ -10,7 +10,8 @@ values are an error: one of them would count, and nobody knows which.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ from veilsum import _validate
 from veilsum.asking.tables import Table
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import LATEST, zone_of
-from veilsum.fleet.sources.base import Columns
+from veilsum.fleet.sources.base import Columns, DataSource
 
 TIMES = "a time such as 2030-01-31T12:00:00Z, or seconds since 1970"
 
@@ -61,19 +62,28 @@ def _parsed(text: str) -> datetime | float:
         return datetime.fromisoformat(text)
 
 
-class TimedRecords:
-    """How the records of a source are found by their time."""
+@dataclass(frozen=True, kw_only=True)
+class TimedSource(DataSource):
+    """A source whose records have a time; abstract."""
 
-    def __init__(self, time: str, key: tuple[str, ...], zone: str, expected: int) -> None:
+    time: str = ""  # the column with the time of a record, for questions that repeat
+    key: tuple[str, ...] = ()  # the columns that identify a record; its time without any
+    zone: str = ""  # of times that have none
+    expected: int = 0  # records that a slot must have before it is read; 0: any
+
+    def __post_init__(self) -> None:
         """Check the zone and the number."""
-        _validate.at_least(FleetError, 0, expected=expected)
-        if zone:
-            zone_of(zone)
-        self.time, self.key, self.zone, self.expected = time, key or (time,), zone, expected
+        _validate.at_least(FleetError, 0, expected=self.expected)
+        if self.zone:
+            zone_of(self.zone)
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return self.key or (self.time,)
 
     def within(self, table: Table, start: int, end: int) -> Columns | None:
         """The records of a table."""
-        table.check([self.time, *self.key])
+        table.check([self.time, *self._key])
         one = len(table.stored) == 1
 
         def place(row: int) -> str:
@@ -95,7 +105,7 @@ class TimedRecords:
         first = 0
         for batch in batches:
             found: Columns = {name: np.asarray(batch[name]) for name in names}
-            rows = self._rows(found, first, place, start, end)
+            rows = self._between(found, first, place, start, end)
             rows = [row for row in rows if self._is_new(found, row, first, place, seen)]
             parts.append({name: values[rows] for name, values in found.items()})
             first += len(found[self.time])
@@ -103,7 +113,7 @@ class TimedRecords:
             return None
         return {name: _joined([part[name] for part in parts]) for name in names}
 
-    def _rows(
+    def _between(
         self, batch: Columns, first: int, place: Callable[[int], str], start: int, end: int
     ) -> list[int]:
         found = []
@@ -125,23 +135,16 @@ class TimedRecords:
         seen: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]],
     ) -> bool:
         """Whether no record of that key came before."""
-        key = tuple(_plain(batch[name][row]) for name in self.key)
+        key = tuple(_plain(batch[name][row]) for name in self._key)
         values = tuple(_plain(column[row]) for column in batch.values())
         before, known = seen.setdefault(key, (first + row, values))
         if known != values:
             raise FleetError(
-                f"{place(first + row)}: {', '.join(self.key)} is that of {place(before)}, and other values "
+                f"{place(first + row)}: {', '.join(self._key)} is that of {place(before)}, and other values "
                 "are not; leave one of them out, or name in [data] what identifies a record, such as "
                 'key = ["at", "meter"]'
             )
         return before == first + row
-
-
-def as_table(columns: Mapping[str, Any], name: str) -> Table:
-    """Columns in memory as a table."""
-    from veilsum.asking.tables import ArrayTable
-
-    return ArrayTable(columns, name)
 
 
 def _plain(value: Any) -> Any:

@@ -17,16 +17,17 @@ from typing import Any
 import numpy as np
 
 from veilsum import _extras, _validate
+from veilsum.asking.tables import ArrayTable
 from veilsum.errors import FleetError, MissingExtraError
 from veilsum.fleet.periods import zone_of
-from veilsum.fleet.sources.base import Columns, DataSource, SourceBusyError, one_of_both, secret
-from veilsum.fleet.sources.records import TimedRecords, as_table
+from veilsum.fleet.sources.base import Columns, SourceBusyError, secret
+from veilsum.fleet.sources.records import TimedSource
 
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class SqlSource(DataSource):
+@dataclass(frozen=True, kw_only=True)
+class SqlSource(TimedSource):
     """Rows of a database."""
 
     name = "sql"
@@ -35,15 +36,12 @@ class SqlSource(DataSource):
     from_table: str = ""  # with a schema if there is one: "public.loads"
     query: str = ""  # a SELECT, in place of a table
     password_env: str = ""  # variable with the password
-    time: str = ""
-    key: tuple[str, ...] = ()
-    zone: str = ""
-    expected: int = 0
 
     def __post_init__(self) -> None:
         """Check what does not need the database."""
-        one_of_both("sql", "from_table", "query", self.from_table, self.query)
-        self._records()
+        super().__post_init__()
+        if bool(self.from_table) == bool(self.query):
+            raise FleetError("[data] of source sql needs either from_table or query")
         self._address()
 
     @property
@@ -74,7 +72,7 @@ class SqlSource(DataSource):
             if bounds is not None:
                 rows = rows.where(time >= bounds[0], time < bounds[1])
             found = _columns(connection.execute(rows.where(time.is_not(None))))
-        return self._records().within(as_table(found, self.where), start, end)
+        return self.within(ArrayTable(found, self.where), start, end)
 
     def columns(self) -> list[str]:
         """Those of the answer, of which no row is read."""
@@ -92,9 +90,6 @@ class SqlSource(DataSource):
         if not np.isnan(_validate.as_float(value)):
             return start, end
         return None
-
-    def _records(self) -> TimedRecords:
-        return TimedRecords(self.time, self.key, self.zone, self.expected)
 
     def _rows(self, sql: Any) -> Any:
         if self.query:
