@@ -92,7 +92,8 @@ def _add(found: StepOutcome, report: SeatReport, start: str, site: Site, now: in
     found.lines += [
         start + text for text in dict.fromkeys(report.done) if not text.startswith(LEFT)
     ]
-    fresh = _fresh(site, [*report.waiting, *others], now, 0)
+    waiting = [] if failed else report.waiting  # what did not arrive may be why
+    fresh = _fresh(site, [*waiting, *others], now, 0)
     slow = _fresh(site, failed, now, PATIENCE)
     found.lines += [start + text for text in (*fresh, *slow)]
     if others:
