@@ -93,16 +93,18 @@ class Witness(ABC):
         """Ask for it; asking again changes nothing."""
 
     def overtaken(self, seat: Seat, header: Header) -> bool:
-        """Whether a copy of this site has a claim like this or a later one, of this epoch or one before.
+        """Whether a copy of this site claimed what is not in this ledger, in this epoch or one before.
 
-        A claim is removed only where a higher one stands, and so the highest always stands.
+        All topics count, as there is one budget for all. A claim is removed only where a higher one stands,
+        and so the highest always stands: of two copies that claim, the later one finds the other's.
         """
-        numbers = seat.claimed(header.topic)
-        if header.number in numbers:
+        ledger = {t.name: number for t, (number, _, _) in seat.file.releases(seat.fleet).items()}
+        claims = seat.claimed()
+        if (header.topic.name, header.number) in claims:
             name = StoreWitness.name(header)
             if seat.stores[0].get(name) not in (header.data, None):
                 return True
-        return any(number > header.number for number in numbers)
+        return any(number > ledger.get(name, 0) for name, number in claims)
 
     def release(self, seat: Seat, header: Header) -> None:  # noqa: B027  nothing, for most
         """Forget what came before an opened release."""
@@ -310,7 +312,8 @@ class Releases:
         self.check()
         if self.seat.witness.overtaken(self.seat, header):
             self.stop(
-                f"another copy of this site has claimed number {header.number} of {header.topic.name} or more"
+                f"another copy of this site has claimed what is not in this ledger, beside number "
+                f"{header.number} of {header.topic.name}"
             )
         self.seat.check_membership()
         return self.seat.membership.number == epoch

@@ -405,11 +405,11 @@ class Seat:
                 self._take_object(store, name, data, {short(self.public): self.public})
                 self.file.save(self.fleet, self.board)
 
-    def claimed(self, topic: Topic) -> list[int]:
-        """Numbers of the own claims that stand in the store that witnesses."""
+    def claimed(self) -> list[tuple[str, int]]:
+        """Own claims that stand in the store that witnesses: names of topics, and numbers."""
         names = self._names(self.stores[0], f"claim/{short(self.public)}")
-        found = [name.split("/")[2:] for name in names]
-        return [int(number) for about, number in found if about == topic.name and number.isdigit()]
+        parts = [name.split("/")[2:] for name in names]
+        return [(topic, int(number)) for topic, number in parts if number.isdigit()]
 
     def lists(self) -> list[Seen]:
         """Lists of other present members that named releases of this key which its ledger did not have."""

@@ -18,6 +18,7 @@ import pytest
 from tests.fleet.fleets import mean
 from tests.fleet.safety.watching import HOURLY, SavedFleet, WatchedFleet
 from veilsum.fleet.membership import Witnesses, following
+from veilsum.fleet.post import short
 from veilsum.fleet.release import Releases
 
 OTHER = 7  # readings that a copy or a later state sees
@@ -183,6 +184,31 @@ def copied_within_a_step_and_asleep(lab: Lab) -> None:
     kept = fleet.keep()
     for at in moments(fleet, kept):
         asleep(fleet, "other", at, 3)
+
+
+def copies_of_different_questions(lab: Lab) -> None:
+    """A copy answers one question and the original another, as the store hides: one budget for both."""
+    for witnesses, sites in ((None, 1), (members(2, 2), 3)):
+        fleet = lab.fleet(sites, hours=4, table=False, epsilon=2.0, witnesses=witnesses)
+        for name, hidden in (("s0", "one"), ("other", "two")):
+            terms = fleet.ask(mean("pool", nonce=hidden)).terms
+            hides = f"question-{short(terms)}"
+            fleet.view(name).withheld = hider(hides)
+        kept = fleet.keep()
+        rest = list(fleet.keys)[2:]
+        for at in moments(fleet, kept):
+            fleet.copy("s0", "other", OTHER)
+
+            for _ in range(3 if rest else 1):
+                fleet.interrupted("other", at, partial(fleet.go, *3 * ["s0", *rest]))
+                fleet.go(*rest or ("desk",))
+            for _ in range(3):
+                fleet.go("other", *rest, "s0")
+
+
+def hider(ending: str) -> Callable[[str], bool]:
+    """Of names with an ending."""
+    return lambda name: name.endswith(ending)
 
 
 def asleep(fleet: WatchedFleet, name: str, at: int, awake: int) -> None:
@@ -551,7 +577,8 @@ SCENARIOS: dict[str, Callable[[Lab], None]] = {
     for one in (
         crashed_at_every_moment, crashed_and_restored, crashed_with_member_witnesses,
         disk_full_at_every_commit, rolled_back_to_every_state, copied_and_both_run, copied_and_asleep,
-        copied_within_a_step_and_asleep, refused_and_then_the_store_forgets, restored_with_its_store,
+        copied_within_a_step_and_asleep, copies_of_different_questions,
+        refused_and_then_the_store_forgets, restored_with_its_store,
         restored_with_its_store_beside_a_member, store_rolled_back, lost_and_rekeyed, lost_and_asked_again,
         lost_when_questions_are_over, hidden_from_the_new_key,
         old_key_awake, old_key_with_member_witnesses, shown_another_header, split_2_of_2, split_2_of_3,

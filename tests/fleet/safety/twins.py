@@ -307,6 +307,7 @@ TWINS = (
     Twin(OpenedFirst, "sum_copied_and_asleep", "twice"),
     Twin(register_alone, "copied_within_a_step_and_asleep", "twice"),
     Twin(NextNumber, "copied_and_asleep", "twice"),
+    Twin(register_alone, "copies_of_different_questions", "budget"),
     Twin(StopsUntilRestarted, "refused_and_then_the_store_forgets", "twice"),
     Twin(NoLists, "restored_with_its_store_beside_a_member", "twice"),
     Twin(OwnKeyAlone, "lost_and_rekeyed", "twice"),

@@ -31,7 +31,7 @@ from veilsum.errors import FleetError, StoppedError
 from veilsum.fleet import site as site_module
 from veilsum.fleet.answers import Posted
 from veilsum.fleet.budget_units import FOREVER
-from veilsum.fleet.config import SiteConfig, read_site_config
+from veilsum.fleet.config import read_site_config
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.post import HEADER, Header, Kind, Post, public, unpack
 from veilsum.fleet.question import FleetQuestion
@@ -243,7 +243,7 @@ class WatchedFleet(SmallFleet):
             moments.pass_by("did commit")
 
         patch.setattr(SiteFile, "transaction", transaction)
-        patch.setattr(site_module, "read_site_config", config_of)
+        patch.setattr(site_module, "read_site_config", cache(read_site_config))
 
     def view(self, name: str) -> WatchedStore:
         """The store as one folder sees it."""
@@ -362,12 +362,6 @@ class SavedFleet:
         for name, data in self.objects.items():
             if name.startswith("post/"):
                 checker.left(data, None)
-
-
-@cache
-def config_of(path: Path) -> SiteConfig:
-    """Read once: the file of a folder of these fleets does not change."""
-    return read_site_config(path)
 
 
 def readings(k: int) -> dict[str, list[float]]:
