@@ -52,6 +52,12 @@ class TopicRegister:
         return self.opened[0] if self.opened else None
 
     @property
+    def hashes(self) -> bytes:
+        """Of all headers, which name their bodies: two registers are equal if these are."""
+        newest = b"" if self.header is None else self.header.hash
+        return b"".join(post.header.hash for post in self.opened) + newest
+
+    @property
     def data(self) -> bytes:
         """As an object of a store: opened posts, and the newest header unless it is one of theirs."""
         posts = [post.data for post in self.opened]
@@ -284,7 +290,7 @@ class Board:
         parts = [b"" if self.membership is None else self.membership.evidence]
         for topic in sorted(self.registers, key=lambda t: (t.kind.code, t.terms)):
             held = self.registers[topic]
-            parts += [held[key].data for key in sorted(held)]
+            parts += [held[key].hashes for key in sorted(held)]
         parts += sorted(fork.data for fork in self.forks.values())
         return digest("veilsum board 1", *parts)
 

@@ -97,6 +97,12 @@ class Topic:
         return f"{self.kind.word}-{short(self.terms)}"
 
 
+@lru_cache(1 << 12)  # one object of each topic: what is held by topic is found without comparing
+def topic_of(kind: Kind, terms: bytes) -> Topic:
+    """Of a kind and terms."""
+    return Topic(kind, terms)
+
+
 @dataclass(frozen=True)
 class Header:
     """A signed header; valid in form, and its signature is right once it came through `check`."""
@@ -124,7 +130,7 @@ class Header:
     @cached_property
     def topic(self) -> Topic:
         """Kind and terms."""
-        return Topic(self.kind, self.terms)
+        return topic_of(self.kind, self.terms)
 
     @cached_property
     def _unsigned(self) -> bytes:
