@@ -14,8 +14,7 @@ at the question's own bounds instead would bias answers of honest sites.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -32,7 +31,7 @@ from veilsum.fleet.protocol import BoardProtocol, Work
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release import Draft
 from veilsum.fleet.release_rules import POOL
-from veilsum.fleet.schedule import Timetable
+from veilsum.fleet.slots import next_release
 from veilsum.privacy.exact.entropy import Entropy
 
 LARGEST = 1 << 62  # of a component of a register, in steps
@@ -201,31 +200,13 @@ class Pool(BoardProtocol):
         ):
             return
         if times is not None:
-            self._slots(work, topic, times)
+            found = next_release(work, times, work.releases.covered(topic))
+            if found is not None:
+                slots = found.first, found.last
+                self._draw(work, topic, slots, found.steps, found.records, found.spending)
         elif not work.releases.covered(topic):
-            found = work.data.table(work.posted.question)
-            self._draw(work, topic, (1, 1), found.steps, found.records, work.spending())
-
-    def _slots(self, work: Work, topic: Topic, times: Timetable) -> None:
-        """One release of all slots that are due and whose readings are there.
-
-        A slot without readings is skipped when the next one is over: nobody waits for it.
-        """
-        assert work.data is not None
-        first = times.slot_at(work.since)
-        covered = max(work.releases.covered(topic), first - 1)
-        for batch in _batches(times, first, covered, work.now):
-            start, end = times.bounds(batch[0])[0], times.bounds(batch[-1])[1]
-            if not work.data.present(start, end, work.now) and batch[-1] < times.due(work.now):
-                continue
-            found = _added(work, times, batch)
-            if found is not None and found.last > covered:
-                start, end = times.bounds(covered + 1)[0], times.bounds(found.last)[1]
-                self._draw(
-                    work, topic, (covered + 1, found.last), found.steps, found.records,
-                    work.spending(max(found.units, 1), start, end),
-                )  # fmt: skip
-            return
+            table = work.data.table(work.posted.question)
+            self._draw(work, topic, (1, 1), table.steps, table.records, work.spending())
 
     def _draw(
         self, work: Work, topic: Topic, slots: tuple[int, int], steps: Sequence[int], records: int,
@@ -263,62 +244,6 @@ class Pool(BoardProtocol):
         inside = () if found is None else found.sites
         waiting = [site.name for site in sites_of(board) if site.name not in inside]
         return f"waits for {', '.join(waiting)}" if waiting else ""
-
-
-@dataclass(frozen=True)
-class _Added:
-    """The slots of a release: the last one, and what they add up to; secret."""
-
-    last: int
-    steps: Sequence[int]
-    records: int
-    units: int
-
-
-def _added(work: Work, times: Timetable, batch: range) -> _Added | None:
-    """What the slots of a batch add up to; None as long as there is nothing to release.
-
-    The newest slot may be without readings because they are late: a batch ends before it. A release of
-    slots of equal length also ends before it would have more records than a site may release at once.
-    """
-    assert work.data is not None
-    question = work.posted.question
-    steps, records, units, last, inside = [0] * question.length, 0, 0, batch[0] - 1, False
-    for slot in batch:
-        found = work.data.readings(question, *times.bounds(slot), work.now)
-        if found is None and slot >= times.due(work.now):
-            break
-        if found is not None:
-            if units + found.units > question.most_records:
-                break
-            steps = [a + b for a, b in zip(steps, found.steps, strict=True)]
-            records, units, inside = records + found.records, units + found.units, True
-        last = slot
-    if units and times.growth > 1.0 and last < batch[-1] < times.due(work.now):
-        raise FleetError(
-            f"{len(batch):,} slots have more than the {question.most_records:,} records that this question "
-            "takes from one release: ask with a larger most_records, or with longest in the schedule"
-        )
-    whole = times.growth == 1.0 or last == batch[-1]
-    return _Added(last, steps, records, units) if inside and whole else None
-
-
-def _batches(times: Timetable, first: int, covered: int, now: int) -> Iterator[range]:
-    """What may be released next, of what is due: so many slots at once, or whole growing batches."""
-    due, number = times.due(now), 1
-    if times.growth == 1.0:
-        for start in range(covered + 1, due + 1, LONGEST):
-            yield range(start, min(start + LONGEST, due + 1))
-        return
-    while times.slots(number, first)[-1] <= covered:  # the first batch that is not covered
-        number *= 2
-    number = 1 + bisect_left(
-        range(1, number), True, key=lambda m: times.slots(m, first)[-1] > covered
-    )
-    while times.slots(number, first)[-1] <= due:
-        batch = times.slots(number, first)
-        yield range(max(batch[0], covered + 1), batch[-1] + 1)
-        number += 1
 
 
 def _covered(slots: tuple[int, int]) -> str:
