@@ -174,14 +174,6 @@ def impossible(question: FleetQuestion, facts: SiteFacts) -> str:
 
 
 @dataclass(frozen=True)
-class QualityLine:
-    """What an answer would be worth."""
-
-    title: str
-    forecast: Forecast
-
-
-@dataclass(frozen=True)
 class Preview:
     """What a person is shown before yes: nothing in it is computed from rows."""
 
@@ -191,8 +183,7 @@ class Preview:
     epsilon: float  # what it costs a record here
     delta: float
     epsilon_after: float  # what is left then
-    delta_after: float
-    quality: tuple[QualityLine, ...]
+    quality: tuple[tuple[str, Forecast], ...]  # of each question
     sites: int
     records: int  # assumed, not counted
     example: tuple[int, ...]  # of what a site *without rows* would add to the sum: noise alone
@@ -209,9 +200,9 @@ class Preview:
         ]
         found += [
             f"With {self.sites} sites and {self.records:,} records together, noise would move "
-            f"{one.forecast.of or one.title} by ± {one.forecast.half:.3g} {one.forecast.unit}".rstrip()
+            f"{one.of or title} by ± {one.half:.3g} {one.unit}".rstrip()
             + "."
-            for one in self.quality
+            for title, one in self.quality
         ]
         more = ", ..." if self.length > len(self.example) else ""
         numbers = "one number" if self.length == 1 else f"{self.length:,} numbers"
@@ -230,7 +221,7 @@ def preview(
     """What a person is shown: `draws` of noise in the sum, of which this site adds `share` (1, or 1/h)."""
     settled, records = question.settled(), sites * records_per_site
     quality = tuple(
-        QualityLine(one.question.name, forecast_at(one, one.unit.most(records), Fraction(draws)))
+        (one.question.name, forecast_at(one, one.unit.most(records), Fraction(draws)))
         for one in settled.asked
     )
     noise = (
@@ -240,6 +231,6 @@ def preview(
     )
     return Preview(
         question.title(), tuple(columns_of(question)), promise, question.event.epsilon,
-        question.event.delta, left[0] - question.event.epsilon, left[1] - question.event.delta, quality,
+        question.event.delta, left[0] - question.event.epsilon, quality,
         sites, records, tuple(noise)[:EXAMPLE], question.length,
     )  # fmt: skip

@@ -18,14 +18,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from veilsum.asking.by_id import IdCodes
+from veilsum.asking.codebook import Coded
 from veilsum.asking.engine import Reply, notes_of, released, totals
 from veilsum.asking.forecasting import at_sites
-from veilsum.asking.settling import AskedQuestion
-from veilsum.asking.tables import Table, open_table
+from veilsum.asking.tables import open_table
 from veilsum.errors import FleetError
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import TAIL
@@ -69,7 +68,8 @@ def encode(
         )
     table.check(settled.view.names([one.question for one in settled.asked]))
     view = replace(settled.view, decimal=decimal)
-    vectors, units = totals(_coded(table, codebook), view, settled.asked, IdCodes())
+    coded = table if codebook is None else Coded(table, codebook)
+    vectors, units = totals(coded, view, settled.asked, IdCodes())
     if units > question.most_records:
         raise FleetError(
             f"{table.name} has more than the {question.most_records:,} records that this question takes "
@@ -79,50 +79,6 @@ def encode(
         raise FleetError(f"{table.name} has no records: there is nothing to ask")
     steps = [int(step) for vector in vectors for step in vector]
     return EncodedSite(steps, units if settled.rows_public else 0, units)
-
-
-def _coded(table: Table, codebook: Codebook | None) -> Table:
-    if codebook is None:
-        return table
-    from veilsum.asking.codebook import Coded
-
-    return Coded(table, codebook)
-
-
-@dataclass(frozen=True)
-class NoisySum:
-    """The sum over sites, and what is public about it."""
-
-    question: FleetQuestion
-    steps: Sequence[int]  # noise and all
-    records: int  # of the sites in it, 0 where that is private
-    draws: Fraction  # of the question's noise that are in it
-
-    def __post_init__(self) -> None:
-        """Refuse another length."""
-        object.__setattr__(self, "draws", Fraction(self.draws))
-        if len(self.steps) != self.question.length:
-            raise FleetError(
-                f"the vector of {self.question.title()} has {self.question.length} components; found "
-                f"{len(self.steps)}"
-            )
-
-    @cached_property
-    def asked(self) -> tuple[AskedQuestion, ...]:
-        """The questions, with the noise that is in the sum."""
-        return tuple(
-            replace(one, noises=(at_sites(one.noises[0], self.draws),))
-            for one in self.question.settled().asked
-        )
-
-    @cached_property
-    def blocks(self) -> list[Sequence[int]]:
-        """The vector of each question."""
-        found, start = [], 0
-        for length in self.question.lengths:
-            found.append(self.steps[start : start + length])
-            start += length
-        return found
 
 
 def decode(
@@ -136,15 +92,17 @@ def decode(
     >>> found.value, found.high - found.value
     (300.0, 5.0)
     """
-    return _decoded(NoisySum(question, steps, records, Fraction(draws)))
-
-
-def _decoded(found: NoisySum) -> list[tuple[Decoded, ...]]:
-    settled = found.question.settled()
-    return [
-        one.question.conclude(released(one, [block], found.records, settled))
-        for one, block in zip(found.asked, found.blocks, strict=True)
-    ]
+    settled, found, start = question.settled(), [], 0
+    if len(steps) != question.length:
+        raise FleetError(
+            f"the vector of {question.title()} has {question.length} components; found {len(steps)}"
+        )
+    for one, length in zip(settled.asked, question.lengths, strict=True):
+        noised = replace(one, noises=(at_sites(one.noises[0], Fraction(draws)),))
+        block = steps[start : start + length]
+        found.append(one.question.conclude(released(noised, [block], records, settled)))
+        start += length
+    return found
 
 
 def reply(
@@ -152,8 +110,7 @@ def reply(
     promise: Guarantee, notes: Sequence[str] = (), codebook: Codebook | None = None,
 ) -> Reply:  # fmt: skip
     """The answers as `asking.ask` gives them, for screens, pages and tables."""
-    found = NoisySum(question, steps, records, Fraction(draws))
-    settled, decoded = question.settled(), _decoded(found)
+    settled, decoded = question.settled(), decode(question, steps, records, draws)
     questions = [one.question for one in settled.asked]
     said = notes_of(settled, decoded, records)
     if codebook is not None:
@@ -178,7 +135,7 @@ def _of_sites(question: FleetQuestion, promise: Guarantee) -> list[str]:
     return found
 
 
-def far_limit(question: FleetQuestion, readings: int, draws: Fraction | int = 1) -> list[int]:
+def far_limit(question: FleetQuestion, readings: int, draws: int) -> list[int]:
     """The steps beyond which no honest register is, for each component, but for a probability of 2^-60 each.
 
     What one record can add, times the records, and the tail of the noise: never the question's own bounds
@@ -188,13 +145,3 @@ def far_limit(question: FleetQuestion, readings: int, draws: Fraction | int = 1)
     tails = [law.summed(Fraction(draws)).tail(TAIL) for law in question.laws]
     each = [t for t, length in zip(tails, question.lengths, strict=True) for _ in range(length)]
     return [bound + tail for bound, tail in zip(question.bound(many), each, strict=True)]
-
-
-def plausible(question: FleetQuestion, steps: Sequence[int], readings: int) -> bool:
-    """Whether an honest site of a pool could have sent this vector for so many records."""
-    if question.records_public and not 1 <= readings <= question.most_records:
-        return False
-    if len(steps) != question.length or (readings and not question.records_public):
-        return False
-    ends = far_limit(question, readings)
-    return all(abs(step) <= end for step, end in zip(steps, ends, strict=True))

@@ -176,15 +176,16 @@ class SiteLedger:
         ).fetchone()
         return None if found is None else int(found)
 
-    def spent(self, source: str, start: int | None = None, end: int | None = None) -> Composition:
-        """What is spent at the dearest moment, of all or of readings of [start, end)."""
-        if start is None or end is None:
-            return self._most(source, (-FOREVER, FOREVER))
-        return self._most(source, self.budget.unit.span(_probe(source, start, end, start)))
+    def spent(self, source: str) -> Composition:
+        """What is spent at the dearest moment."""
+        return self._most(source, (-FOREVER, FOREVER))
 
     def left(self, source: str, at: int) -> Unspent:
         """What a reading of that time may still cost."""
-        now = self._most(source, self.budget.unit.span(_probe(source, at, at + 1, at)))
+        one = Spending(
+            source, at, at + 1, 1, PrivacyEvent(1.0), at, "", ""
+        )  # of which times matter
+        now = self._most(source, self.budget.unit.span(one))
         limit = self.budget
         return Unspent(max(0.0, limit.epsilon - now.epsilon), max(0.0, limit.delta - now.delta))
 
@@ -342,8 +343,3 @@ def _event(text: str) -> PrivacyEvent:
 
 def _written(event: PrivacyEvent) -> str:
     return json.dumps([event.epsilon, event.delta, event.mechanism, event.parameter])
-
-
-def _probe(source: str, start: int, end: int, at: int) -> Spending:
-    """A charge of which only the times matter."""
-    return Spending(source, start, end, 1, PrivacyEvent(1.0), at, "", "")

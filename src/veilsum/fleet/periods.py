@@ -9,11 +9,11 @@ where the next begins. A day that a zone left out (Apia, 30 December 2011) has n
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from veilsum import _validate
 from veilsum.errors import FleetError
@@ -27,62 +27,24 @@ AMOUNT = re.compile(r"([1-9][0-9]{0,9}) *([a-z]+?)s?")
 LENGTHS = 'such as "15 minutes", "1 h", "7 days" or "2w"'
 
 
-class CalendarUnit(ABC):
-    """One kind of period; abstract."""
+class CalendarUnit(NamedTuple):
+    """One kind of period: the number of the one that has a day, and the first day of a number."""
 
-    name: str
-
-    @abstractmethod
-    def number(self, day: date) -> int:
-        """The period of a day; that of 1 January 1970 is 0."""
-
-    @abstractmethod
-    def first(self, number: int) -> date:
-        """The first day of a period."""
+    number: Callable[[date], int]
+    first: Callable[[int], date]
 
 
-class _Day(CalendarUnit):
-    name = "day"
-
-    def number(self, day: date) -> int:
-        return day.toordinal() - EPOCH
-
-    def first(self, number: int) -> date:
-        return date.fromordinal(EPOCH + number)
-
-
-class _Week(CalendarUnit):
-    name = "week"
-
-    def number(self, day: date) -> int:
-        return (day.toordinal() - EPOCH + 3) // 7  # 1 January 1970 was a Thursday
-
-    def first(self, number: int) -> date:
-        return date.fromordinal(EPOCH + 7 * number - 3)
-
-
-class _Month(CalendarUnit):
-    name = "month"
-
-    def number(self, day: date) -> int:
-        return 12 * (day.year - 1970) + day.month - 1
-
-    def first(self, number: int) -> date:
-        return date(1970 + number // 12, number % 12 + 1, 1)
-
-
-class _Year(CalendarUnit):
-    name = "year"
-
-    def number(self, day: date) -> int:
-        return day.year - 1970
-
-    def first(self, number: int) -> date:
-        return date(1970 + number, 1, 1)
-
-
-CALENDAR: dict[str, CalendarUnit] = {
-    unit.name: unit for unit in (_Day(), _Week(), _Month(), _Year())
+CALENDAR = {
+    "day": CalendarUnit(lambda day: day.toordinal() - EPOCH, lambda k: date.fromordinal(EPOCH + k)),
+    "week": CalendarUnit(  # 1 January 1970 was a Thursday
+        lambda day: (day.toordinal() - EPOCH + 3) // 7,
+        lambda k: date.fromordinal(EPOCH + 7 * k - 3),
+    ),
+    "month": CalendarUnit(
+        lambda day: 12 * (day.year - 1970) + day.month - 1,
+        lambda k: date(1970 + k // 12, k % 12 + 1, 1),
+    ),
+    "year": CalendarUnit(lambda day: day.year - 1970, lambda k: date(1970 + k, 1, 1)),
 }
 
 

@@ -18,7 +18,7 @@ from veilsum.asking.engine import _reply
 from veilsum.asking.settling import settle
 from veilsum.asking.tables import open_table
 from veilsum.errors import FleetError, QuestionError
-from veilsum.fleet.encoding import EncodedSite, decode, encode, far_limit, plausible, reply
+from veilsum.fleet.encoding import EncodedSite, decode, encode, far_limit, reply
 from veilsum.fleet.promise import guarantee_of
 from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.release_rules import noise_for
@@ -167,7 +167,7 @@ def test_a_share_of_a_secure_sum_is_so_much_less_noise() -> None:
 
 
 @every_kind
-def test_an_honest_register_is_plausible_and_a_liar_is_bounded(name: str) -> None:
+def test_an_honest_register_is_within_the_far_limit(name: str) -> None:
     one = question(ASKS[name], most_records=1000)
     found = encode(one, TABLE)
     steps = found.steps
@@ -176,26 +176,8 @@ def test_an_honest_register_is_plausible_and_a_liar_is_bounded(name: str) -> Non
     ):
         for k, x in enumerate(law.draw(length, SYSTEM).tolist()):
             steps[start + k] += x
-    assert plausible(one, steps, found.records)
-    ends = far_limit(one, found.records)
-    for k in (0, len(steps) - 1):
-        for sign in (-1, 1):
-            lied = list(steps)
-            lied[k] = sign * (ends[k] + 1)
-            assert not plausible(one, lied, found.records)
-            lied[k] = sign * ends[k]
-            assert plausible(one, lied, found.records), "never the question's own bounds"
-
-
-def test_a_register_of_impossible_numbers_is_not_plausible() -> None:
-    mean, count = question(ASKS["mean"]), question(ASKS["count"])
-    for one, steps, readings in (
-        (mean, [0], 0), (mean, [0], -1), (mean, [0], mean.most_records + 1), (mean, [0, 0], 5),
-        (mean, [], 5), (count, [3], 5),
-    ):  # fmt: skip
-        assert not plausible(one, steps, readings)
-    assert plausible(mean, [0], 5)
-    assert plausible(count, [3], 0)
+    ends = far_limit(one, found.records, 1)
+    assert all(abs(step) <= end for step, end in zip(steps, ends, strict=True))
 
 
 def test_what_a_site_adds_up_has_no_text() -> None:
