@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
 
 import typer
 
 from veilsum.cli.fleet_options import HERE
 from veilsum.cli.guard import FAILED, AsJson, Debug, guarded, print_json
 
-At = Annotated[int | None, typer.Option("--at", hidden=True, help="UTC seconds, for tests.")]
 
-
-def check(at: At = None, as_json: AsJson = False, debug: Debug = False) -> None:
+def check(as_json: AsJson = False, debug: Debug = False) -> None:
     """Check site.toml, rights, store, witness, clock, columns, budget and posts, each with a remedy.
 
     Nothing is released. Exit code 0 if all is well, 1 if something needs a person.
@@ -25,7 +22,7 @@ def check(at: At = None, as_json: AsJson = False, debug: Debug = False) -> None:
         from veilsum.front.of_fleet import check_lines
         from veilsum.front.terminal import say, width
 
-        found = check_site(HERE, int(time.time()) if at is None else at)
+        found = check_site(HERE, int(time.time()))
         if as_json:
             print_json({"checks": [asdict(one) for one in found]})
         else:

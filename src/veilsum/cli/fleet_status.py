@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from veilsum.fleet.status import FleetStatus
 
 EVERY = 10.0  # seconds between two looks of the page
-At = Annotated[int | None, typer.Option("--at", hidden=True, help="UTC seconds, for tests.")]
 Read = Annotated[
     bool, typer.Option("--read", help="Read the lists of all members first, of a large fleet too.")
 ]
@@ -41,7 +40,6 @@ def status(
     page: Page = None,
     metrics: Metrics = None,
     fleet: Which = None,
-    at: At = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -53,7 +51,7 @@ def status(
         if page is not None:
             _serve(page, fleet, everything=read)
             return
-        found = looked(fleet, int(time.time()) if at is None else at, everything=read)
+        found = looked(fleet, everything=read)
         if metrics is not None:
             from veilsum.fleet.metrics import write_metrics
 
@@ -65,16 +63,14 @@ def status(
             _show(found)
 
 
-def looked(
-    fleet: str | None, now: int, *, everything: bool = False, folder: Path = HERE
-) -> list[FleetStatus]:
+def looked(fleet: str | None, *, everything: bool = False) -> list[FleetStatus]:
     """The status of the fleets of a site; of one, if it is named."""
     from veilsum.fleet.site import Site
     from veilsum.fleet.status_of import look
 
-    with Site(folder) as site:
+    with Site(HERE) as site:
         seats = list(site.seats.values()) if fleet is None else [site.seat(fleet)]
-        return [look(site, seat, now, everything=everything) for seat in seats]
+        return [look(site, seat, int(time.time()), everything=everything) for seat in seats]
 
 
 def _show(found: list[FleetStatus]) -> None:
@@ -94,7 +90,7 @@ def _serve(address: str, fleet: str | None, *, everything: bool) -> None:
     from veilsum.live.board_page import BoardServer
     from veilsum.live.security import parse_address
 
-    first, *more = looked(fleet, int(time.time()), everything=everything)
+    first, *more = looked(fleet, everything=everything)
     with BoardServer(parse_address(address)) as server, suppress(KeyboardInterrupt):
         server.update(first)
         if more:
@@ -105,4 +101,4 @@ def _serve(address: str, fleet: str | None, *, everything: bool) -> None:
         while True:
             threading.Event().wait(EVERY)
             with suppress(SiteBusyError):
-                server.update(looked(fleet, int(time.time()), everything=everything)[0])
+                server.update(looked(fleet, everything=everything)[0])

@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veilsum._extras import available, install_command
-from veilsum.errors import (
-    FleetError,
-    StoreBusyError,
-    StoreDeniedError,
-    StoreError,
-    StoreFullError,
-    VeilsumError,
-)
+from veilsum.errors import FleetError, StoreError, VeilsumError
 from veilsum.fleet.attention import few, length
 
 if TYPE_CHECKING:
@@ -34,13 +27,6 @@ if TYPE_CHECKING:
 
 SLOW = 5.0  # seconds for three calls to a store
 NEXT = 24  # slots for which the budget is tried
-OWNER = 0o600
-REMEDIES = {
-    StoreDeniedError: "ask for the right to list, read and write there; credentials are in the environment",
-    StoreFullError: "make room there: until then nothing of this site arrives",
-    StoreBusyError: "try again; if it stays so, look at the network, the proxy and the server",
-    StoreError: "look at the address in [[fleet]] of site.toml",
-}
 
 
 @dataclass(frozen=True)
@@ -126,8 +112,8 @@ def _store(store: Store) -> Iterator[FleetCheck]:
         ignored = store.ignored
         found = list(_written(store, name))
     except StoreError as error:
-        remedy = next(REMEDIES[kind] for kind in REMEDIES if isinstance(error, kind))
-        yield FleetCheck(store.address, False, str(error), remedy)
+        said, _, remedy = str(error).rpartition("; ")
+        yield FleetCheck(store.address, False, said, remedy)
         return
     finally:
         with suppress(StoreError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,44 +24,36 @@ class Sample(NamedTuple):
     value: float | None
 
 
-@dataclass(frozen=True)
-class Gauge:
-    """What a metric is."""
-
-    name: str
-    help: str
-
-
-GAUGES = (
-    Gauge("looked_at_seconds", "When this was so, in seconds since 1970."),
-    Gauge("epoch", "Number of the membership; 0 before it has arrived."),
-    Gauge("sites", "Members that have readings."),
-    Gauge("stopped", "1 if this site has stopped for good."),
-    Gauge("outbox", "Own releases whose body has not left."),
-    Gauge("open_keys", "Keys of this keeper whose query is open."),
-    Gauge("troubles", "Lines of the status that a person should look at, by kind."),
-    Gauge("question_sites", "Sites that are in the answer."),
-    Gauge("question_expected_sites", "Sites that could be in the answer."),
-    Gauge("question_answered", "1 if there is an answer."),
-    Gauge("question_late_slots", "Slots that are over, and that nobody has released."),
-    Gauge("answer", "The answer; of a stream that of all slots."),
-    Gauge("answer_low", "The lower end of its 95% interval."),
-    Gauge("answer_high", "The upper end of its 95% interval."),
-    Gauge("slot_answer", "Of a stream: the answer of the newest slot that most sites have."),
-    Gauge("slot_answer_low", "The lower end of its 95% interval."),
-    Gauge("slot_answer_high", "The upper end of its 95% interval."),
-    Gauge("slot_end_seconds", "When that slot ended, in seconds since 1970."),
-    Gauge("site_age_seconds", "How long ago a member last said what it holds."),
-    Gauge("site_silent", "1 if that is much longer ago than that of others."),
-    Gauge("site_behind_slots", "Slots that most sites have released and this one has not."),
-    Gauge("site_forks", "Evidence that a member said two things."),
-    Gauge("site_left_out", "1 if its posts are in no answer."),
-    Gauge("site_epsilon", "Epsilon that a site spent here, as it posted."),
-    Gauge("budget_epsilon_spent", "Epsilon of this site's data that counts now."),
-    Gauge("budget_epsilon_limit", "Epsilon that may be spent."),
-    Gauge("budget_until_seconds", "Until when the budget is enough, in seconds since 1970."),
-    Gauge("store_reachable", "1 if a store of the board answered."),
-)  # fmt: skip
+GAUGES = {
+    "looked_at_seconds": "When this was so, in seconds since 1970.",
+    "epoch": "Number of the membership; 0 before it has arrived.",
+    "sites": "Members that have readings.",
+    "stopped": "1 if this site has stopped for good.",
+    "outbox": "Own releases whose body has not left.",
+    "open_keys": "Keys of this keeper whose query is open.",
+    "troubles": "Lines of the status that a person should look at, by kind.",
+    "question_sites": "Sites that are in the answer.",
+    "question_expected_sites": "Sites that could be in the answer.",
+    "question_answered": "1 if there is an answer.",
+    "question_late_slots": "Slots that are over, and that nobody has released.",
+    "answer": "The answer; of a stream that of all slots.",
+    "answer_low": "The lower end of its 95% interval.",
+    "answer_high": "The upper end of its 95% interval.",
+    "slot_answer": "Of a stream: the answer of the newest slot that most sites have.",
+    "slot_answer_low": "The lower end of its 95% interval.",
+    "slot_answer_high": "The upper end of its 95% interval.",
+    "slot_end_seconds": "When that slot ended, in seconds since 1970.",
+    "site_age_seconds": "How long ago a member last said what it holds.",
+    "site_silent": "1 if that is much longer ago than that of others.",
+    "site_behind_slots": "Slots that most sites have released and this one has not.",
+    "site_forks": "Evidence that a member said two things.",
+    "site_left_out": "1 if its posts are in no answer.",
+    "site_epsilon": "Epsilon that a site spent here, as it posted.",
+    "budget_epsilon_spent": "Epsilon of this site's data that counts now.",
+    "budget_epsilon_limit": "Epsilon that may be spent.",
+    "budget_until_seconds": "Until when the budget is enough, in seconds since 1970.",
+    "store_reachable": "1 if a store of the board answered.",
+}
 
 
 def exposition(statuses: Iterable[FleetStatus]) -> str:
@@ -73,12 +64,10 @@ def exposition(statuses: Iterable[FleetStatus]) -> str:
             if sample.value is not None:
                 found.setdefault(sample.name, []).append(sample)
     out = []
-    for gauge in GAUGES:
-        if gauge.name not in found:
-            continue
-        name = f"{PREFIX}_{gauge.name}"
-        out += [f"# HELP {name} {gauge.help}", f"# TYPE {name} gauge"]
-        out += [f"{name}{_labels(one.labels)} {one.value!r}" for one in found[gauge.name]]
+    for gauge in filter(found.__contains__, GAUGES):
+        name = f"{PREFIX}_{gauge}"
+        out += [f"# HELP {name} {GAUGES[gauge]}", f"# TYPE {name} gauge"]
+        out += [f"{name}{_labels(one.labels)} {one.value!r}" for one in found[gauge]]
     return "".join(f"{line}\n" for line in out)
 
 
@@ -157,8 +146,5 @@ def _numbers(name: str, found: Sequence[FoundNumber]) -> Iterator[Sample]:
 
 
 def _labels(labels: dict[str, str]) -> str:
-    return (
-        "{"
-        + ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
-        + "}"
-    )
+    pairs = (f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
+    return f"{{{','.join(pairs)}}}"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fleet.fleets import SmallFleet, mean
 from tests.fleet.status.test_status import HOUR, hourly, streaming
-from veilsum.errors import StoreDeniedError, StoreFullError
+from veilsum.errors import StoreDeniedError, StoreError, StoreFullError
 from veilsum.fleet.check import FleetCheck, check_site
 from veilsum.fleet.membership import Witnesses
 from veilsum.fleet.post import Kind
@@ -64,10 +64,10 @@ def test_rights_of_files(fleet: SmallFleet) -> None:
 class Denying(MemoryStore):
     """A store that shows, and takes nothing."""
 
-    error: type[Exception] = StoreDeniedError
+    error: type[StoreError] = StoreDeniedError
 
     def put(self, name: str, data: bytes, new: bool = False) -> bool:
-        raise self.error(f"{self.address}: put {name}, {len(data)} bytes, new {new}: 403")
+        raise self._error(self.error, f"put {name}, {len(data)} bytes, new {new}", "403")
 
 
 class Full(Denying):
@@ -94,7 +94,7 @@ class Coarse(MemoryStore):
 
 @pytest.mark.parametrize(
     ("store", "found", "remedy"),
-    [(Denying, "403", "the right to list"), (Full, "403", "make room"),
+    [(Denying, "403", "check the rights"), (Full, "403", "make room"),
      (Stale, "does not show what was just written", "cache"),
      (Coarse, "one version", "ETags"),
      (OverwritingMemoryStore, "a second put of one name was granted", "name members"),
