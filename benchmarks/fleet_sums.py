@@ -159,11 +159,14 @@ class Timed:
 
 def asked() -> FleetQuestion:
     mean = Worded("mean", ("kwh",), {"--between": [["0", "40"]]})
-    return FleetQuestion(asks=(mean,), epsilon=1.0, protocol="secure-sum", deadline=NOW + 86_400)
+    return FleetQuestion(
+        asks=(mean,), epsilon=1.0, protocol="secure-sum", deadline=NOW + 86_400, most_records=1000
+    )
 
 
 def timed(sites: int, keepers: int) -> Timed:
-    question, rounds, slowest = asked(), [], 0.0
+    rounds: list[float] = []
+    question, slowest = asked(), 0.0
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         fleet = Fleet(Path(folder), sites, keepers, stack)
         fleet.ask(question)

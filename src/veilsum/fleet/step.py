@@ -17,7 +17,7 @@ from veilsum.fleet.consent import Approved, NeedsPerson, SiteFacts, columns_of, 
 from veilsum.fleet.consent_post import ConsentPost
 from veilsum.fleet.keeper_key import erase_over
 from veilsum.fleet.ledger import BudgetSpentError
-from veilsum.fleet.membership import KEEPER, SITE, Member
+from veilsum.fleet.membership import ASKER, KEEPER, SITE, Member
 from veilsum.fleet.periods import CalendarPeriods
 from veilsum.fleet.post import Header, Kind, Topic, digest, short
 from veilsum.fleet.protocol import Work, protocol_of
@@ -26,6 +26,8 @@ from veilsum.fleet.seat import SPENT, NotAdmittedError, Seat, Traffic
 from veilsum.fleet.site import Site
 
 YES, NO, POLICY, PERSON = "yes", "no", "policy", "person"
+ALL_READ = 100  # members of a fleet, up to which each of them reads all posts
+READERS = {Kind.CONSENT: {ASKER}, Kind.DEAL: {ASKER, KEEPER}}  # of a larger one
 KEPT = 30 * 86_400  # seconds after a deadline during which late posts are read
 
 
@@ -115,7 +117,7 @@ class SeatStep:
 
     def run(self) -> None:
         """All of it; what is drawn is written even if something else fails."""
-        self.seat.read()
+        self.seat.read(self.wants)
         if self.seat.board.two_authorities:  # which everyone is to see
             self.seat.write(self.now)
         self.seat.check_membership()
@@ -137,6 +139,15 @@ class SeatStep:
             self.open()
         finally:
             self.seat.write(self.now)
+
+    def wants(self, topic: Topic) -> bool:
+        """Whether this member does something with a post: of a large fleet it reads nothing else."""
+        found = self.seat.board.membership
+        own = None if found is None else found.present(self.seat.public)
+        if found is None or own is None or len(found.members) <= ALL_READ:
+            return True
+        readers = READERS.get(topic.kind)
+        return readers is None or bool(readers & set(own.roles))
 
     def open(self) -> None:
         """Claim and open what is drawn; what a store did not do is left for the next step."""

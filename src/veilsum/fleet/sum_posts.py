@@ -27,6 +27,7 @@ from veilsum.fleet.board import Board
 from veilsum.fleet.membership import KEEPER, SITE, Member, Membership
 from veilsum.fleet.post import SALT, Header, Kind, Post, Topic, pack, unpack
 from veilsum.fleet.question import FleetQuestion
+from veilsum.fleet.release_rules import check_room
 from veilsum.fleet.secure_sum.blame import Accused, blame
 from veilsum.fleet.secure_sum.deal import valid_deal
 from veilsum.fleet.secure_sum.numbers import ALL_KEEP, SumNumbers, most_drawn, suggested
@@ -81,6 +82,7 @@ def query_name(question: FleetQuestion) -> str:
 
 def bound_of(question: FleetQuestion, numbers: SumNumbers) -> int:
     """The largest plausible sum."""
+    check_room(question, numbers.sites)
     largest = max(question.bound(question.most_records))
     return max(_plausible(numbers, largest, law) for law in set(question.laws))
 

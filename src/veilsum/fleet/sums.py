@@ -350,12 +350,16 @@ def _before_the_roster(board: Board, query: SumQuery, now: int) -> str:
 
 
 def _before_the_sum(board: Board, posted: Posted, query: SumQuery, roster: SumRoster) -> str:
-    deals = deals_of(board, query, carried(query, roster))
+    deals = bodies(query, deals_of(board, query, carried(query, roster)))
     try:
-        check_roster(query, roster, {hash: (site, dealt(query, post.body) or b"")
-                                     for hash, (site, post) in deals.items()})  # fmt: skip
-        if found_sum(board, posted) is not None and summed(board, posted) is not None:
-            return ""
+        if deals:
+            check_roster(query, roster, {deal_hash(query, *item): item for item in deals})
+        if found_sum(board, posted) is not None:
+            return (
+                ""
+                if deals
+                else "the sum is there; keepers and who asked have the Deals that it is of"
+            )
     except FleetError as error:
         return str(error)
     answered, closed = answers_of(board, posted), closed_by(board, posted)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.fleet.fleets import NOW, mean
-from tests.fleet.safety.watching import WatchedFleet
+from tests.fleet.safety.watching import WatchedFleet, WatchedStore
 from veilsum.errors import FleetError
 from veilsum.fleet import sums
 from veilsum.fleet.answers import BoardAnswer, Posted, questions_on
@@ -45,6 +45,17 @@ class NoNoise:
         return np.zeros(length, np.int64)
 
 
+class ShownStore(WatchedStore):
+    """It keeps what was ever put."""
+
+    shown: dict[Post, None]
+
+    def put(self, name: str, data: bytes, new: bool = False) -> bool:
+        if name.startswith("post/") and "membership" not in name:
+            self.shown.update(dict.fromkeys(parts_of(data)))
+        return super().put(name, data, new)
+
+
 class SumFleet(WatchedFleet):
     """A watched fleet that knows each vector that was dealt; without noise unless it is told."""
 
@@ -58,6 +69,7 @@ class SumFleet(WatchedFleet):
         **more: Any,
     ) -> None:
         self.dealt: dict[str, list[int]] = {}
+        self.shown: dict[Post, None] = {}  # all opened posts that ever left a member
         shipped = secure_deal.deal
 
         def deal(query: SumQuery, site: str, vector: Sequence[int], seed: bytes) -> bytes:
@@ -72,6 +84,21 @@ class SumFleet(WatchedFleet):
         more.setdefault("epsilon", 100.0)
         super().__init__(folder, sites, patch, **more)
         self.names = [f"s{k}" for k in range(sites)]
+
+    def view(self, name: str) -> WatchedStore:
+        found = super().view(name)
+        if not isinstance(found, ShownStore):
+            self.views[name] = made = ShownStore(objects=self.objects)
+            made.checker, made.moments, made.shown = self.checker, self.moments, self.shown
+            return made
+        return found
+
+    def again(self) -> None:
+        """A saved state was restored: only what stands in the store was shown."""
+        self.shown.clear()
+        for name, data in self.objects.items():
+            if name.startswith("post/") and "membership" not in name:
+                self.shown.update(dict.fromkeys(parts_of(data)))
 
     def joined(self, name: str, data: bool = True) -> bytes:
         key = super().joined(name, data)
@@ -125,7 +152,7 @@ class SumFleet(WatchedFleet):
 
     def left(self, kind: Kind, name: str | None = None) -> list[Post]:
         """All opened posts of a kind that ever left a member that is honest."""
-        posts = [Post.parse(data) for data in self.checker.known if len(data) > HEADER]
+        posts = [post for post in self.shown if post.header.key in self.checker.sites]
         return [
             post
             for post in posts

@@ -51,6 +51,7 @@ def test_killed_at_every_moment(what: str, tmp_path: Path, monkeypatch: Patch) -
     moment = 0
     while True:
         saved.restore()
+        fleet.again()
         if not fleet.interrupted(member, moment):
             break
         fleet.rounds(5 - rounds)
@@ -153,6 +154,7 @@ def test_restored_from_every_earlier_copy(key: bool, tmp_path: Path, monkeypatch
     assert len(first) == len(dealt) == 1
     for one in kept[:: 1 if key else 3]:
         saved.restore()
+        fleet.again()
         shutil.rmtree(fleet.folder / "s0")
         shutil.copytree(one, fleet.folder / "s0")
         if not key:

@@ -279,6 +279,7 @@ def test_k4_two_rosters_at_once_open_one_or_none(
     first = [item for item in both if item[0] in fleet.names[:split]]
     colluder = [item for item in both if item[0] == "s4"]
     saved.restore()
+    fleet.again()
     lying_roster(fleet, question, fleet.names[1:])
     fleet.rounds(1, *fleet.names)
     second = [item for item in answers_left(fleet) if item[0] not in fleet.names[:split]]
