@@ -7,6 +7,7 @@ Binomial(2000, 0.95) comes by chance in less than one of 5,000,000 runs of all 2
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from random import Random
 
@@ -14,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.fleet.fleets import mean
@@ -36,14 +36,14 @@ VALUES = np.random.default_rng(7).uniform(5.0, 35.0, RECORDS)
 
 
 @cache
-def draws(kind: str, sites: int) -> NDArray[np.object_]:
+def draws(kind: str, sites: int) -> list[int]:
     """The noise of so many sites in each release: their draws, or one of the law of their sum."""
     (law,) = KINDS[kind].laws
     entropy = DerivedEntropy(bytes(32), kind.encode(), sites.to_bytes(2, "big"))
     if kind == "skellam" and sites > 3:  # a sum of Skellam draws is one of their variances together
-        return np.asarray([int(x) for x in law.summed(sites).draw(RELEASES, entropy)], object)
+        return [int(x) for x in law.summed(Fraction(sites)).draw(RELEASES, entropy)]
     drawn = [int(x) for x in law.draw(RELEASES * sites, entropy)]
-    return np.asarray(drawn, object).reshape(RELEASES, sites).sum(axis=1)
+    return [sum(drawn[k : k + sites]) for k in range(0, len(drawn), sites)]
 
 
 def hits(kind: str, sites: int, told: int) -> int:

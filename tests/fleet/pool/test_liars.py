@@ -81,7 +81,7 @@ def test_a_liar_is_named_and_the_others_are_answered() -> None:
     ],
 )
 def test_a_lie_about_a_table_is_left_out_by_name(lie: dict[str, Any], named: str) -> None:
-    said = {"total": [10**9], "records": 50} | lie
+    said: dict[str, Any] = {"total": [10**9], "records": 50} | lie
     assert named in left_out([*HONEST, register(TABLE, "s0", **said)])
 
 
@@ -109,7 +109,13 @@ def test_a_private_count_of_many_releases_is_plausible() -> None:
         asks=(Worded("count", ()),), epsilon=1.0, protocol="pool", most_records=1000,
         rows_public=False, schedule={"every": "1 h"},
     )  # fmt: skip
-    whole = {"number": 100, "first": 600, "last": 600, "newest": [900], "newest_records": 0}
+    whole: dict[str, Any] = {
+        "number": 100,
+        "first": 600,
+        "last": 600,
+        "newest": [900],
+        "newest_records": 0,
+    }
     others = [register(stream, f"s{k}", [50], 0, first=600, last=600) for k in (1, 2)]
     assert not left_out([*others, register(stream, "s0", [90_000], 0, **whole)], stream)
     assert left_out([*others, register(stream, "s0", [101_000], 0, **whole)], stream)
@@ -125,7 +131,7 @@ def test_a_private_count_of_many_releases_is_plausible() -> None:
     ],
 )
 def test_a_lie_about_slots_and_draws_of_a_stream(lie: dict[str, Any], named: str) -> None:
-    said = {"total": [10**9], "records": 50, "first": 600, "last": 600} | lie
+    said: dict[str, Any] = {"total": [10**9], "records": 50, "first": 600, "last": 600} | lie
     others = [register(STREAM, f"s{k}", [10**9], 50, first=600, last=600) for k in (1, 2)]
     assert named in left_out([*others, register(STREAM, "s0", **said)], STREAM)
 
