@@ -29,7 +29,6 @@ from veilsum.fleet.periods import (
     LATEST,
     CalendarPeriods,
     seconds_of,
-    written,
 )
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Release
 
@@ -226,8 +225,3 @@ class SiteBudget:
 def said(epsilon: float, delta: float) -> str:
     """Both, for people; the delta if there is any."""
     return f"epsilon {epsilon:g}" + (f" and delta {delta:g}" if delta else "")
-
-
-def when(time: int | None, otherwise: str) -> str:
-    """When it refills, for people."""
-    return otherwise if time is None else f"at {written(time)}"

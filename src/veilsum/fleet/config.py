@@ -55,14 +55,16 @@ from veilsum.fleet.plain import Section, Sections, made, problems
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY = re.compile(r"[0-9a-f]{64}")
 SECRETS = re.compile(
-    r"passw|secret|token|credential|access_?key|private|api_?key|^(user)?pwd?$|^key$", re.I
+    r"passw|passphrase|secret|token|credential|access_?key|private|api_?key|^(user)?pwd?$|^key$",
+    re.I,
 )
 IN_ADDRESS = re.compile(
     r"://[^/@:]*:[^/@]*@|[?&][^=]*(sig|token|secret|key|password|credential)[^=]*=", re.I
 )
 NO_SECRET = (
     "a secret does not belong into this file, which is copied and shown: a store's credentials come from "
-    "the environment or the provider's own files; take it out, and change it if others could read the file"
+    "the environment or the provider's own files, a source's from the variable that a key such as "
+    "password_env names; take it out, and change it if others could read the file"
 )
 DATABASE = "site.db"
 EMPTY: Section = {}

@@ -26,7 +26,8 @@ from typing import NamedTuple
 
 from veilsum.asking.budget_log import next_head
 from veilsum.errors import FleetError
-from veilsum.fleet.budget_units import FOREVER, SiteBudget, Span, Spending, said, when
+from veilsum.fleet.budget_units import FOREVER, SiteBudget, Span, Spending, said
+from veilsum.fleet.periods import written
 from veilsum.privacy.accounting import Composition, PrivacyEvent, Release, spent
 
 Place = tuple[str, str, int, int, int]  # source, event, moved, until, first
@@ -75,10 +76,11 @@ class BudgetSpentError(FleetError):
     ) -> None:
         """Say all of it."""
         self.budget, self.before, self.cost, self.refills_at = budget, before, cost, refills_at
+        again = budget.unit.refills if refills_at is None else f"at {written(refills_at)}"
         super().__init__(
             f"the budget of {source} is {budget}, of which {said(before.epsilon, before.delta)} is spent; "
             f"this would cost {said(cost.epsilon, cost.delta)} more, and nothing was charged or released; "
-            f"it refills {when(refills_at, budget.unit.refills)}; ask for less, or let the site write a "
+            f"it refills {again}; ask for less, or let the site write a "
             "larger [budget] in its site.toml"
         )
 

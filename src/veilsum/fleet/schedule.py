@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from functools import cached_property
+from typing import Any, Self
 
 from veilsum import _validate
 from veilsum.errors import FleetError
@@ -24,13 +25,6 @@ from veilsum.privacy.batches import Batches
 
 TOLERANCE = 60  # seconds
 LONGEST_TOLERANCE = 7 * 86_400
-
-
-class _Slots(Protocol):
-    """Numbered periods that follow each other."""
-
-    def at(self, time: int) -> int: ...
-    def bounds(self, number: int) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True)
@@ -68,18 +62,7 @@ class Timetable:
         """Check all of them."""
         _validate.at_least(FleetError, 0, tolerance=self.tolerance)
         _validate.at_most(FleetError, LONGEST_TOLERANCE, tolerance=self.tolerance)
-        count, unit = amount(self.every, "every", (*CLOCK, *CALENDAR))
-        clock = unit in CLOCK
-        if clock and self.zone != "UTC":
-            raise FleetError(
-                f"zone = {_validate.found(self.zone)} means nothing for slots of {self.every}, which begin "
-                "at the same time everywhere; it is for slots of days, weeks, months and years: leave it out"
-            )
-        slots: _Slots = (
-            _Clock(count * CLOCK[unit]) if clock else CalendarPeriods(unit, count, self.zone)
-        )
-        object.__setattr__(self, "_slots", slots)
-        object.__setattr__(self, "_batches", Batches(self.growth, self.longest))
+        _ = self._periods, self._growing
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Self:
@@ -128,12 +111,18 @@ class Timetable:
         slots = self.slots(number, first)
         return self.bounds(slots[0])[0], self.bounds(slots[-1])[1]
 
-    @property
-    def _periods(self) -> _Slots:
-        found: _Slots = vars(self)["_slots"]
-        return found
+    @cached_property
+    def _periods(self) -> _Clock | CalendarPeriods:
+        count, unit = amount(self.every, "every", (*CLOCK, *CALENDAR))
+        if unit not in CLOCK:
+            return CalendarPeriods(unit, count, self.zone)
+        if self.zone != "UTC":
+            raise FleetError(
+                f"zone = {_validate.found(self.zone)} means nothing for slots of {self.every}, which begin "
+                "at the same time everywhere; it is for slots of days, weeks, months and years: leave it out"
+            )
+        return _Clock(count * CLOCK[unit])
 
-    @property
+    @cached_property
     def _growing(self) -> Batches:
-        found: Batches = vars(self)["_batches"]
-        return found
+        return Batches(self.growth, self.longest)

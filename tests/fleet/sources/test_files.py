@@ -194,7 +194,7 @@ def test_a_password_is_in_the_environment_and_nowhere_else(
 ) -> None:
     pytest.importorskip("sqlalchemy")
     keys = {"source": "sql", "url": "sqlite:///x.db", "from_table": "loads"}
-    with pytest.raises(FleetError, match='password_env = "METER_PASSWORD"'):
+    with pytest.raises(FleetError, match='did you mean "password_env"'):
         open_source({**keys, "password": SECRET}, tmp_path)
     with pytest.raises(FleetError, match="must have no password") as caught:
         open_source({**keys, "url": f"postgresql://me:{SECRET}@host/db"}, tmp_path)

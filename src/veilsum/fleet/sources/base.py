@@ -27,7 +27,6 @@ from veilsum.errors import FleetError
 from veilsum.fleet.plain import made_of
 
 Columns = dict[str, NDArray[Any]]
-SECRETS = ("password", "token", "secret", "passphrase")
 
 
 class SourceBusyError(FleetError):
@@ -42,9 +41,7 @@ class DataSource:
     """Data of a site; abstract."""
 
     name: ClassVar[str]
-    endings: ClassVar[
-        tuple[str, ...]
-    ] = ()  # of a path that this source reads, unless another is named
+    endings: ClassVar[tuple[str, ...]] = ()  # of paths that it reads unless another is named
 
     def __init_subclass__(cls) -> None:
         """Register a source that states its name."""
@@ -85,12 +82,6 @@ def open_source(data: Mapping[str, Any], folder: Path) -> DataSource:
     """
     keys = dict(data)
     kind = SOURCES.get(str(keys.pop("source"))) if "source" in keys else _by_ending(keys)
-    for key in keys:
-        if key.lower() in SECRETS:
-            raise FleetError(
-                f"[data] {key}: no {key} is written to site.toml; put it into an environment variable, and "
-                f'name that with {key}_env = "METER_{key.upper()}"'
-            )
     return made_of(kind, keys, f"[data] of source {kind.name}", folder)
 
 

@@ -78,24 +78,17 @@ class BucketStore(BoardStore):
         return {"config": found, "client_options": {"allow_http": endpoint.startswith("http://")}}
 
     def _made(self, options: dict[str, Any], seconds: float, retries: int) -> Any:
-        client = options.get("client_options", {})
+        limit = timedelta(seconds=seconds)
+        client = {"timeout": limit, "connect_timeout": timedelta(seconds=5)}
+        more = {
+            "client_options": options.get("client_options", {}) | client,
+            "retry_config": {
+                "max_retries": retries, "retry_timeout": limit,
+                "backoff": {"max_backoff": timedelta(seconds=1)},
+            },
+        }  # fmt: skip
         with self._errors("opening it"):
-            return _extras.load("obstore.store").from_url(
-                self.address,
-                **options
-                | {
-                    "client_options": client
-                    | {
-                        "timeout": timedelta(seconds=seconds),
-                        "connect_timeout": timedelta(seconds=5),
-                    },
-                    "retry_config": {
-                        "max_retries": retries,
-                        "retry_timeout": timedelta(seconds=seconds),
-                        "backoff": {"max_backoff": timedelta(seconds=1)},
-                    },
-                },
-            )
+            return _extras.load("obstore.store").from_url(self.address, **options | more)
 
     def names(self, prefix: str) -> dict[str, str]:
         """Objects in a folder: name -> version."""
