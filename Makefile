@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 TEST := $(VENV)/.test
 
-.PHONY: run test quick test-slow test-integration soak check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
+.PHONY: run test quick test-slow test-integration soak soak-fleet check coverage mutants bench bench-agents bench-growth docs site dist sbom sizes lock clean
 run: $(RUN)
 	$(BIN)/veilsum run examples/us-power-grid.toml --out veilsum-out/us-power-grid
 
@@ -43,6 +43,11 @@ test-slow: $(TEST)
 # 20 minutes. Figures: tests/soak/soak.json. `make soak SOAK="--agents 8 --hours 168"` is a week.
 soak: $(TEST)
 	$(BIN)/python -m tests.soak $(SOAK)
+
+# A year of 50 sites of a fleet that step every hour, in virtual time. Figures: tests/fleet/soak.json.
+# `make soak-fleet SOAK="--sites 8 --hours 168"` is a week.
+soak-fleet: $(TEST)
+	$(BIN)/python -m tests.fleet.soak --record $(SOAK)
 
 # Against mosquitto, PostgreSQL, Chromium, promtool and systemd-analyze of the system; notebooks, site and
 # wheels too. With CI=true a skip is a failure.

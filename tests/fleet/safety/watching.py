@@ -87,17 +87,20 @@ class Checker:
         self.sites: dict[bytes, str] = {}  # every key that a site ever had
         self.questions: dict[bytes, FleetQuestion] = {}
         self.budget = 0.0
-        self.opened: dict[tuple[str, Kind, bytes], list[Post]] = {}
-        self.known: set[bytes] = set()
+        self.opened: dict[
+            tuple[str, Kind, bytes], dict[int, bytes]
+        ] = {}  # slot -> hash of the post
+        self.numbers: dict[tuple[bytes, Kind, bytes, int], bytes] = {}
+        self.known: set[int] = set()
         self.drawn: dict[bytes, tuple[bytes, bytes]] = {}
-        self.spent: dict[str, list[tuple[int, int, float]]] = {}
+        self.spent: dict[str, dict[int, float]] = {}  # by the first second of a slot; -1: all time
 
     def left(self, data: bytes, site: Site | None) -> None:
         """An object was written."""
         with suppress(FleetError):
             for part in unpack(data):
-                if part not in self.known:
-                    self.known.add(part)
+                if hash(part) not in self.known:
+                    self.known.add(hash(part))
                     self._kept(Header.parse(part), site)
                     if len(part) > HEADER:
                         self._left(Post.parse(part), site)
@@ -117,14 +120,15 @@ class Checker:
         name = self.sites.get(header.key)
         if name is None or not header.kind.claimed:
             return
-        held = self.opened.setdefault((name, header.kind, header.terms), [])
-        for other in held:
-            again = (other.header.key, other.header.number) == (header.key, header.number)
-            meets = other.header.first <= header.last and header.first <= other.header.last
-            if (again or meets) and other.data != post.data:
-                self.fault("twice", f"{name} opened {header.topic.name} {header.number} twice")
-                return
-        held.append(post)
+        mark = hashlib.sha256(post.data).digest()
+        held = self.opened.setdefault((name, header.kind, header.terms), {})
+        number = (header.key, header.kind, header.terms, header.number)
+        slots = range(header.first, header.last + 1)
+        if self.numbers.setdefault(number, mark) != mark or any(
+            held.setdefault(slot, mark) != mark for slot in slots
+        ):
+            self.fault("twice", f"{name} opened {header.topic.name} {header.number} twice")
+            return
         if header.kind in PRIVATE:
             self._charged(name, post, site)
 
@@ -136,19 +140,22 @@ class Checker:
             end = question.timetable.bounds(post.header.last)[1]
         if site is not None:
             rows = site.file.rows(
-                "select first, until from charges where what = ?", post.header.terms.hex()
-            )
-            if (start, end) not in rows:
+                "select 1 from charges where kind = 'charge' and what = ? and first >= ? and until <= ?",
+                post.header.terms.hex(), start, end,
+            )  # fmt: skip
+            if not rows:
                 self.fault("charged", f"{name}: number {post.header.number} is not charged")
-        spent = self.spent.setdefault(name, [])
-        spent.append((start, end, question.event.epsilon))
-        for low, high, _ in spent:
-            at = max(low, start)
-            if low <= at < high and start <= at < end:
-                total = sum(eps for one, two, eps in spent if one <= at < two)
-                if total > self.budget * (1 + 1e-9):
-                    self.fault("budget", f"{name}: {total} of {self.budget}")
-                    return
+        spent = self.spent.setdefault(name, {-1: 0.0})
+        moments = [-1]
+        if question.timetable is not None:
+            slots = range(post.header.first, post.header.last + 1)
+            moments = [question.timetable.bounds(slot)[0] for slot in slots]
+        for moment in moments:
+            spent[moment] = spent.get(moment, 0.0) + question.event.epsilon
+        touched = spent if question.timetable is None else moments
+        dearest = max((spent[one] for one in touched if one >= 0), default=0.0)
+        if spent[-1] + dearest > self.budget * (1 + 1e-9):
+            self.fault("budget", f"{name}: {spent[-1] + dearest} of {self.budget}")
 
     def draws(self, draft: Draft, post: Post) -> None:
         """A release was drawn, whether it leaves or not."""
@@ -357,7 +364,7 @@ class SavedFleet:
         fleet.objects.update(self.objects)
         fleet.now, fleet.sources = self.now, dict(self.sources)
         checker = fleet.checker
-        for one in (checker.opened, checker.known, checker.drawn, checker.spent):
+        for one in (checker.opened, checker.numbers, checker.known, checker.drawn, checker.spent):
             one.clear()
         for name, data in self.objects.items():
             if name.startswith("post/"):
