@@ -103,6 +103,9 @@ MostRecords = Annotated[
         min=1, metavar="N", help="Of --fleet: records of a site.", show_default="1,000,000"
     ),
 ]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Of --fleet: post the question, and come back later.")
+]
 Quorum = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Of a pool: sites that are enough.")
 ]
@@ -140,6 +143,7 @@ def ask(
     sites_per_person: SitesPerPerson = 1,
     most_records: MostRecords = None,
     quorum: Quorum = None,
+    no_wait: NoWait = False,
     out: Stem = None,
     plot: Plot = None,
     as_json: AsJson = False,
@@ -178,6 +182,7 @@ def ask(
                     most_records,
                     quorum,
                     fresh,
+                    no_wait,
                     more,
                 )
                 parts, _ = parsed(words or [], table=False, others=flags_of(ctx))

@@ -20,7 +20,8 @@ fleet = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    init, join, admit, remove, inbox, approve, step, run, status, check, up, witnesses, rotate, close,
+    init, join, admit, remove, inbox, approve, step, run, status, check, witnesses, rotate, close,
 ):  # fmt: skip
     fleet.command()(command)
+fleet.command(context_settings={"ignore_unknown_options": True})(up)  # options of questions
 fleet.add_typer(ledger, name="ledger", cls=PlainGroup)

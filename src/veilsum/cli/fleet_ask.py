@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from veilsum.cli.asked import AskedPart, Words
+from veilsum.cli.fleet_options import say
 from veilsum.cli.guard import INTERRUPTED, usage_errors
 from veilsum.errors import CommandError
 
@@ -39,8 +40,8 @@ class FleetWords:
         As they were typed.
     sites_per_person, most_records, quorum
         Of the question.
-    fresh : bool
-        Whether to pay for another draw.
+    fresh, no_wait : bool
+        Whether to pay for another draw; whether to leave once the question is posted.
     more : mapping
         What a question has besides, by its field.
     """
@@ -53,6 +54,7 @@ class FleetWords:
     most_records: int | None = None
     quorum: int | None = None
     fresh: bool = False
+    no_wait: bool = False
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -70,7 +72,7 @@ def refuse(given: Mapping[str, Any]) -> None:
 def asked_fleet(
     parts: Sequence[AskedPart], words: FleetWords, codebook: Path | None, quiet: bool
 ) -> FleetReply | None:
-    """Ask, wait and show what is waited for; None of a question that repeats and has no answer yet."""
+    """Ask, wait and show what is waited for; None where nobody waits, and there is no answer yet."""
     from veilsum.fleet.asking import Asking, check_asked
 
     asking = Asking(Path.cwd(), words.address)
@@ -82,7 +84,7 @@ def asked_fleet(
     posted, new = asking.post(question, int(time.time()), fresh=words.fresh)
     if new:
         _note(_cost(posted.question, membership))
-    if question.timetable is not None:
+    if question.timetable is not None or words.no_wait:
         return _so_far(asking, posted, book)
     line = _Line(quiet)
     try:
@@ -108,9 +110,10 @@ def _so_far(asking: Asking, posted: Any, book: Codebook | None) -> FleetReply | 
     found = asking.look(posted, int(time.time()), book)
     answer = found.done or found.so_far
     if answer is None:
-        _note(
-            "The question stands on the board, and sites answer each slot when it is over. The same line "
-            "again prints the answer so far; veilsum fleet run here keeps it up to date."
+        slots = "sites answer each slot when it is over. " if posted.question.timetable else ""
+        say(
+            f"The question is on the board; {slots or f'it {found.stage}. '}The same line again prints the "
+            "answer; veilsum fleet run or step here lets it go on."
         )
     return answer
 

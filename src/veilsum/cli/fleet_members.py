@@ -140,8 +140,15 @@ def join(
 
         here = Path.cwd()
         joining.check_empty(here)
-        fleet = joining.chosen_fleet(joining.opened(address, here), authority)
-        say(f"Fleet {fleet.fleet}. Its authority is {joining.fingerprint(fleet.founder)}.")
+        store = joining.opened(address, here)
+        fleet = joining.chosen_fleet(store, authority)
+        signer = joining.newest(fleet, store).signer
+        shown = joining.fingerprint(fleet.founder)
+        if signer != fleet.id:
+            shown += f", and since a rotation {joining.fingerprint(signer)}"
+        say(f"Fleet {fleet.fleet}. Its authority is {shown}.")
+        if epsilon is not None:
+            _number(f"{epsilon:g}")
         roles = tuple(role) if role else joining.SITES
         called = asked(name, "--name", "What is this site called?", _name, joining.named(here.name))
         policy, limit = None, 1.0
@@ -162,8 +169,7 @@ def join(
         _joined(here, request.name, joining.fingerprint(request.key), policy)
         if not authority:
             say(
-                f"\nCompare by phone: the authority's screen must say "
-                f"{joining.fingerprint(fleet.founder)}, and this site's key is "
+                f"\nCompare by phone: the authority's screen must say {shown}, and this site's key is "
                 f"{joining.fingerprint(request.key)}.", ""
             )  # fmt: skip
         say(f"\nThe authority then calls: veilsum fleet admit {request.name}")
@@ -215,9 +221,12 @@ def _table(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    found = float(text)
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
     if not 0 < found < float("inf"):
-        raise ValueError("a number above 0")
+        raise CommandError(f"epsilon is a number above 0, such as 1; found {text}")
     return found
 
 
@@ -240,15 +249,16 @@ def _policy(
             )
         return None
     known = columns_of_file(data)
-    given = words(
-        asked(
-            columns, "--columns",
-            f"Which columns may they read? Here are {', '.join(known)}", str,
-        )
-    )  # fmt: skip
-    for one in given:
-        if one not in known:
-            raise CommandError(f"{data} has no column {one}; it has {', '.join(known)}")
+
+    def read(text: str) -> tuple[str, ...]:
+        for one in words(text):
+            if one not in known:
+                raise CommandError(f"{data} has no column {one}; it has {', '.join(known)}")
+        return words(text)
+
+    chosen = None if columns is None else read(columns)
+    shown = ", ".join(known)
+    given = asked(chosen, "--columns", f"Which columns may they read? Here are {shown}", read)
     upto = min(1.0, limit) if most is None else most
     return Policy(kinds, given, upto, each)
 
@@ -326,7 +336,7 @@ def _epoch(after: Membership, lines: list[tuple[str, str]]) -> None:
     try:
         found = numbers_of(after)
         sums = (
-            f"up to {found.colluding} of {found.keepers} keepers and {found.corrupt} sites may collude; "
+            f"{found.colluding} of {found.keepers} keepers and {found.corrupt} of the sites may collude, "
             f"{found.absent or 'none'} may be absent"
         )
     except FleetError as error:
@@ -337,9 +347,11 @@ def _epoch(after: Membership, lines: list[tuple[str, str]]) -> None:
 def remove(names: Names, yes: Yes = False, debug: Debug = False) -> None:
     """Remove members: what they posted stays true, and they post nothing more."""
     with guarded(debug):
-        from veilsum.fleet.joining import Authority
+        from veilsum.fleet.joining import Authority, removable
 
         authority = Authority(HERE)
+        with authority.seated() as seat:
+            removable(seat.membership, names)
         if not yes and on_terminal():
             typer.confirm(f"Remove {', '.join(names)}?", abort=True)
         after = authority.remove(names)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from veilsum.cli.asked import AskedPart, parsed
 from veilsum.cli.fleet_options import HERE, say, words
 from veilsum.cli.guard import AsJson, Debug, guarded
 
@@ -43,23 +45,29 @@ def up(
 
     Generated tables have the columns kwh, region, days and event. What it prints is of a rehearsal.
     """
-    del ctx
+    others = [flag for one in ctx.command.params for flag in one.opts if flag[:2] == "--"]
     with guarded(debug):
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            _up(keep.resolve(), question, sites, tables, eps, protocol, as_json)
+            _up(keep.resolve(), _parts(question, others), sites, tables, eps, protocol, as_json)
             say(f"All of it is in {keep}: go to {keep / 'desk'}, or to a site.")
             return
         with tempfile.TemporaryDirectory(prefix="veilsum-") as folder:
-            _up(Path(folder), question, sites, tables, eps, protocol, as_json)
+            _up(Path(folder), _parts(question, others), sites, tables, eps, protocol, as_json)
+
+
+def _parts(question: list[str] | None, others: Sequence[str]) -> Sequence[AskedPart]:
+    from veilsum.cli.guard import usage_errors
+
+    with usage_errors():
+        return parsed(question or USUAL.split(), table=False, others=others)[0]
 
 
 def _up(
-    folder: Path, question: list[str] | None, sites: int, tables: str | None, eps: float,
+    folder: Path, parts: Sequence[AskedPart], sites: int, tables: str | None, eps: float,
     protocol: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     from veilsum.cli.ask import report
-    from veilsum.cli.asked import parsed
     from veilsum.cli.fleet_ask import FleetWords, question_of
     from veilsum.cli.guard import existing, usage_errors
     from veilsum.fleet.asking import Asking, check_asked
@@ -67,7 +75,6 @@ def _up(
     from veilsum.front.of_fleet_answer import of_fleet_answer
 
     with usage_errors():
-        parts, _ = parsed(question or USUAL.split(), table=False)
         given = [existing(HERE / one, "table").resolve() for one in words(tables)]
     if not given:
         (folder / "tables").mkdir()

@@ -8,7 +8,7 @@ nothing. What it is compared by is all of it but its deadline and its nonce.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -242,7 +242,7 @@ def progress(seat: Seat, posted: Posted, now: int, codebook: Codebook | None = N
     if made is not None and _complete(question, made.answer, stage, refused, now):
         return Progress(made)
     if made is None:
-        _check_refused(question, seat.membership, sites, refused)
+        _check_refused(question, seat.membership, refused)
     waiting = stage
     said = consents_of(seat.board, posted)
     silent = [name for name in sites if name not in said]
@@ -264,19 +264,24 @@ def _complete(
     return question.deadline is not None and now > question.deadline
 
 
+def enough_left(
+    question: FleetQuestion, membership: Membership, refused: Collection[str]
+) -> bool:
+    """Whether those that did not say no are enough for an answer."""
+    yes = len([one for one in membership.having(SITE) if one.name not in refused])
+    if question.protocol != SECURE_SUM:
+        return yes > 0
+    try:
+        return yes >= max(FEWEST, numbers_of(membership).smallest)
+    except FleetError:
+        return False
+
+
 def _check_refused(
-    question: FleetQuestion, membership: Membership, sites: Sequence[str], refused: dict[str, str]
+    question: FleetQuestion, membership: Membership, refused: dict[str, str]
 ) -> None:
     """Raise where too many said no for any answer."""
-    yes = len(sites) - len([name for name in sites if name in refused])
-    enough = yes > 0
-    if question.protocol == SECURE_SUM:
-        try:
-            numbers = numbers_of(membership)
-            enough = yes >= numbers.smallest and yes >= FEWEST
-        except FleetError:
-            enough = False
-    if not enough:
+    if not enough_left(question, membership, refused):
         said = "; ".join(f"{name}: {reason or 'no reason'}" for name, reason in refused.items())
         raise FleetError(f"this will not be answered, as too few sites agree. {said}")
 

@@ -156,15 +156,27 @@ def requests_on(store: Store) -> list[JoinRequest]:
     return sorted(found, key=lambda one: (one.name, one.key))
 
 
-def fleets_on(store: Store) -> list[Membership]:
-    """What each authority that began a fleet on a store signed there last with its first key."""
+def _shown(store: Store) -> list[Membership]:
+    """What each key of an authority signed last on a store."""
     found = []
     for name in sorted(store.names("post")):
         if name.split("/")[-1].startswith(f"{Kind.MEMBERSHIP.word}-"):
             with suppress(FleetError):
-                one = Membership.of(Post.parse(store.get(name) or b""))
-                found += [one] if one.authority == one.id else []
+                found.append(Membership.of(Post.parse(store.get(name) or b"")))
     return found
+
+
+def fleets_on(store: Store) -> list[Membership]:
+    """What each authority that began a fleet on a store signed there last with its first key."""
+    return [one for one in _shown(store) if one.authority == one.id]
+
+
+def newest(fleet: Membership, store: Store) -> Membership:
+    """The newest epoch that a store shows of a fleet: each key names the one that signs after it."""
+    shown = {one.authority: one for one in _shown(store) if one.id == fleet.id}
+    while (after := shown.get(fleet.signer)) is not None and after.number > fleet.number:
+        fleet = after
+    return fleet
 
 
 def chosen_fleet(store: Store, authority: str = "") -> Membership:
@@ -367,7 +379,7 @@ class Authority:
         self.folder = folder
         if not (folder / AUTHORITY).is_file():
             raise FleetError(
-                f"{folder} has no {AUTHORITY}: members are admitted where veilsum fleet init was called; go "
+                f"{folder.resolve()} has no {AUTHORITY}: this is done where veilsum fleet init was called; go "
                 "there, and try again"
             )
 
@@ -408,7 +420,7 @@ class Authority:
     def remove(self, names: Iterable[str]) -> Membership:
         """Take all roles of members: what they posted stays, and they post nothing more."""
         with self.seated() as seat:
-            gone = {seat.membership.member(name).name for name in names}
+            gone = removable(seat.membership, names)
             members = tuple(
                 replace(one, roles=()) if one.name in gone else one
                 for one in seat.membership.members
@@ -443,8 +455,19 @@ class Authority:
     def close(self) -> Membership:
         """End a fleet: nobody has a role any more, so nobody asks and nobody releases."""
         with self.seated() as seat:
-            names = [one.name for one in seat.membership.members]
+            names = [one.name for one in seat.membership.members if one.roles]
+        if not names:
+            raise FleetError(f"{seat.name} is closed already")
         return self.remove(names)
+
+
+def removable(membership: Membership, names: Iterable[str]) -> set[str]:
+    """Members that have roles to lose."""
+    found = [membership.member(name) for name in names]
+    for one in found:
+        if not one.roles:
+            raise FleetError(f"{one.name} is out already")
+    return {one.name for one in found}
 
 
 def admitted(before: Membership, entries: Sequence[JoinRequest]) -> tuple[Member, ...]:

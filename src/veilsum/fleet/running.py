@@ -6,7 +6,8 @@
                75  not now (a store does not answer, another step is running): the next step tries again
 
 A line is said when it is new, and once a day while it stays true, so that cron mails what matters. A store
-that does not answer is worth a line after an hour.
+that does not answer is worth a line after an hour. What a step could not do is kept in site.db until a step
+can: `status` and `check` say it again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from random import SystemRandom
 
 from veilsum.errors import StoppedError, StoreError, VeilsumError
 from veilsum.fleet.database import SiteBusyError
+from veilsum.fleet.seat import Seat
 from veilsum.fleet.site import Site
 from veilsum.fleet.step import SeatReport, step
 
@@ -30,7 +32,7 @@ AGAIN = 86_400  # seconds after which a line that stays true is said again
 PATIENCE = 3600  # seconds for which a store may be silent
 KEPT = 30 * 86_400
 SOONEST = 1.0  # seconds between two steps where something happens
-SAID = "said"
+SAID, FAILED = "said", "failed"  # in site.db: when a line was said, and what the last step could not do
 LEFT = "opened "  # what was drawn before, and said then
 _RANDOM = SystemRandom()
 
@@ -77,8 +79,10 @@ def _stepped(site: Site, now: int) -> StepOutcome:
         found = StepOutcome(STOPPED, [str(error)])
     else:
         several = len(reports) > 1
-        for report in reports:
+        for report, seat in zip(reports, site.seats.values(), strict=True):
+            report.waiting += _out(seat)
             _add(found, report, f"{report.fleet}: " if several else "", site, now)
+        _keep(site, reports)
     if site.config.log is not None and found.lines:
         write_log(site.config.log, found.lines, now)
     return found
@@ -87,7 +91,7 @@ def _stepped(site: Site, now: int) -> StepOutcome:
 def _add(found: StepOutcome, report: SeatReport, start: str, site: Site, now: int) -> None:
     """What one fleet adds."""
     failed = [text for text in report.problems if text in report.traffic.failed]
-    others = [text for text in report.problems if text not in report.traffic.failed]
+    others = _others(report)
     found.moved |= bool(report.done)
     found.lines += [
         start + text for text in dict.fromkeys(report.done) if not text.startswith(LEFT)
@@ -100,6 +104,40 @@ def _add(found: StepOutcome, report: SeatReport, start: str, site: Site, now: in
         found.code = PERSON
     elif failed and found.code == DONE:
         found.code = LATER
+
+
+def _out(seat: Seat) -> list[str]:
+    """What a member without a role should know."""
+    membership = seat.board.membership
+    own = None if membership is None else membership.present(seat.public)
+    if membership is None or own is None or own.roles:
+        return []
+    if any(one.roles for one in membership.members):
+        return [f"the authority of {seat.name} removed this site: it is asked nothing, and posts nothing"]
+    return [f"{seat.name} is closed: nobody asks, and nobody releases any more; end this timer or cron"]
+
+
+def _keep(site: Site, reports: Sequence[SeatReport]) -> None:
+    """What could not be done, stores apart, for `failed_at`."""
+    known = {}
+    for one in reports:
+        shown = {*one.traffic.rolled_back, *one.traffic.withheld}  # a look finds these itself
+        if lines := [text for text in dict.fromkeys(_others(one)) if text not in shown]:
+            known[one.fleet] = lines
+    data = json.dumps(known).encode()
+    if data != (site.file.get(FAILED) or b"{}"):
+        with site.file.transaction():
+            site.file.set(FAILED, data)
+
+
+def _others(report: SeatReport) -> list[str]:
+    return [text for text in report.problems if text not in report.traffic.failed]
+
+
+def failed_at(site: Site, fleet: str) -> list[str]:
+    """What the last step of a site could not do in a fleet, stores apart."""
+    known: dict[str, list[str]] = json.loads(site.file.get(FAILED) or b"{}")
+    return known.get(fleet, [])
 
 
 def _fresh(site: Site, texts: Sequence[str], now: int, patience: int) -> list[str]:
