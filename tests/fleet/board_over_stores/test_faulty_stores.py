@@ -19,7 +19,10 @@ from veilsum.fleet.store import FolderStore, MemoryStore, StoreFaults
 HOUR = 3600
 START = NOW // HOUR * HOUR
 HOURLY = mean("pool", schedule={"every": "1 h"})
-ROWS: dict[str, list[float]] = {"at": [START + HOUR * hour + 5 for hour in range(200)], "kwh": [10.0] * 200}
+ROWS: dict[str, list[float]] = {
+    "at": [START + HOUR * hour + 5 for hour in range(200)],
+    "kwh": [10.0] * 200,
+}
 
 
 def rows(_: str, k: int) -> dict[str, list[float]]:
