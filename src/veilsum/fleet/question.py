@@ -25,6 +25,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from veilsum import _validate
 from veilsum.asking.settling import Settled, settle
 from veilsum.errors import FleetError, QuestionError, VeilsumError
 from veilsum.fleet.plain import is_texts, misfit, types_of
@@ -64,23 +65,14 @@ class Worded:
 
     def __post_init__(self) -> None:
         """Take plain tuples; refuse what is no text."""
-        plain = (
-            isinstance(self.name, str)
-            and is_texts(self.columns)
-            and isinstance(self.options, Mapping)
-        )
-        options = {}
-        for flag, times in self.options.items() if plain else ():
-            plain = plain and isinstance(flag, str) and isinstance(times, list | tuple)
-            plain = plain and all(map(is_texts, times))
-            options[flag] = tuple(map(tuple, times)) if plain else ()
-        if not plain:
+        if not (isinstance(self.name, str) and is_texts(self.columns) and _is_words(self.options)):
             raise FleetError(
                 "a question of a post is a name, columns and options, all of them texts, such as "
                 '["mean", ["kwh"], {"--between": [["0", "40"]]}]'
             )
+        options = {flag: tuple(map(tuple, times)) for flag, times in sorted(self.options.items())}
         object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "options", dict(sorted(options.items())))
+        object.__setattr__(self, "options", options)
 
     @cached_property
     def question(self) -> Question:
@@ -388,6 +380,13 @@ def _read(text: bytes) -> dict[str, Any]:
     return table
 
 
+def _is_words(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(flag, str) and isinstance(times, list | tuple) and all(map(is_texts, times))
+        for flag, times in value.items()
+    )
+
+
 def _is_by(value: Any) -> bool:
     pair = isinstance(value, list | tuple) and len(value) == 2
     return pair and isinstance(value[0], str) and is_texts(value[1])
@@ -434,10 +433,8 @@ def _is_short(value: Any) -> bool:
 
 
 def _check_numbers(question: FleetQuestion) -> None:
-    if not 0 < question.epsilon < math.inf:
-        raise FleetError(f"epsilon of a question is a number above 0; found {question.epsilon:g}")
-    if not 0 <= question.delta < 1:
-        raise FleetError(f"delta of a question is 0 or more and below 1; found {question.delta:g}")
+    _validate.positive(FleetError, **{"epsilon of a question": question.epsilon})
+    _validate.probability(FleetError, **{"delta of a question": question.delta})
     for name, most in (
         ("sites_per_person", MOST_SITES_PER_PERSON), ("most_records", MOST_RECORDS),
         ("quorum", MOST_RECORDS), ("deadline", 1 << 40),

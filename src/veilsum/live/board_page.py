@@ -8,7 +8,6 @@ The history of answers is that of the time for which the page is open; nothing i
 from __future__ import annotations
 
 import math
-from types import TracebackType
 from typing import Any, Self
 
 from veilsum.errors import FleetError
@@ -100,12 +99,7 @@ class BoardServer:
         self.url = self._server.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop."""
         self._server.close()
 

@@ -142,7 +142,7 @@ def test_a_version_that_would_settle_it_differently_stops() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"epsilon": 0.0}, "epsilon of a question is a number above 0; found 0"),
+        ({"epsilon": 0.0}, "epsilon of a question must be a finite number above 0; found 0"),
         ({"epsilon": math.inf}, "above 0; found inf"),
         ({"epsilon": "1"}, "found '1'"),
         ({"epsilon": True}, "epsilon of a question must be a number"),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from veilsum.errors import FleetError
+from veilsum.errors import FleetError, QuestionError
 from veilsum.fleet.sources import DataSource, open_source
 from veilsum.fleet.sources.base import SourceBusyError
 
@@ -106,7 +106,7 @@ def test_values_that_are_no_columns_are_refused() -> None:
         command("print('{\"load\": [7654321]}')").readings(0, HOUR, now=HOUR)
     with pytest.raises(FleetError, match="record 2: expected an object or a number"):
         command("print('[1, true]')").readings(0, HOUR, now=HOUR)
-    with pytest.raises(FleetError, match="has no field 'at'"):
+    with pytest.raises(QuestionError, match="has no column 'at'"):
         command("print('{\"kwh\": 1}')", time="at").readings(0, HOUR, now=HOUR)
 
 

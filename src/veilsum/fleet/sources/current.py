@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from veilsum import _validate
+from veilsum.asking.tables import ArrayTable
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import seconds_of, written
 from veilsum.fleet.sources.base import Columns, SourceBusyError, seconds_now
@@ -58,11 +59,12 @@ class CurrentSource(TimedSource):
             return None
         known = {"start": written(start), "end": written(end)}
         data = self._fetch([PLACE.sub(lambda found: known[found[1]], part) for part in sent])
-        found = records(data, f"the answer of {self.where}")
-        if self.time:
-            return selected(found, self, start, end, f"the answer of {self.where}")
+        place = f"the answer of {self.where}"
+        found = records(data, place)
         if len(found) < max(1, self.expected):
             return None
+        if self.time:
+            return self.within(ArrayTable(columns_of(found), place), start, end)
         return columns_of(found)
 
     @property
@@ -96,19 +98,6 @@ def _record(one: Any, where: str, place: int) -> Record:
                 "let the answer have its fields side by side"
             )
     return one
-
-
-def selected(
-    found: Sequence[Record], timed: TimedSource, start: int, end: int, where: str
-) -> Columns | None:
-    """The records of these times."""
-    if not found:
-        return None
-    columns = columns_of(found)
-    missing = [name for name in (timed.time, *timed.key) if name not in columns]
-    if missing:
-        raise FleetError(f"{where} has no field {missing[0]!r}; it has {', '.join(columns)}")
-    return timed.select(columns, [columns], lambda row: f"{where}, record {row + 1}", start, end)
 
 
 def columns_of(found: Sequence[Record]) -> Columns:

@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from veilsum import _extras
+from veilsum.asking.tables import ArrayTable
 from veilsum.errors import FleetError
 from veilsum.fleet.periods import seconds_of
 from veilsum.fleet.sources.base import (
@@ -30,7 +31,7 @@ from veilsum.fleet.sources.base import (
     seconds_now,
     secret,
 )
-from veilsum.fleet.sources.current import Record, columns_of, records, selected
+from veilsum.fleet.sources.current import Record, columns_of, records
 from veilsum.fleet.sources.records import TimedSource, moment
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -79,13 +80,16 @@ class MqttSource(TimedSource):
             found = session.drained()
             if not self.time:
                 session.acknowledge(found)
-                taken = _parsed(found, self.where)
-                return columns_of(taken) if len(taken) >= max(1, self.expected) else None
             parsed = _parsed(found, self.where)
-            session.acknowledge(
-                [m for m, one in zip(found, parsed, strict=True) if self._at(one) < start - keep]
-            )
-        return selected(parsed, self, start, end, f"a message of {self.where}")
+            if self.time:
+                pairs = zip(found, parsed, strict=True)
+                session.acknowledge([m for m, one in pairs if self._at(one) < start - keep])
+        if len(parsed) < max(1, self.expected):
+            return None
+        columns = columns_of(parsed)
+        if not self.time:
+            return columns
+        return self.within(ArrayTable(columns, f"the messages of {self.where}"), start, end)
 
     def _at(self, one: Record) -> float:
         return moment(

@@ -10,7 +10,6 @@ values are an error: one of them would count, and nobody knows which.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -77,74 +76,52 @@ class TimedSource(DataSource):
         if self.zone:
             zone_of(self.zone)
 
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return self.key or (self.time,)
-
     def within(self, table: Table, start: int, end: int) -> Columns | None:
         """The records of a table."""
-        table.check([self.time, *self._key])
-        one = len(table.stored) == 1
-
-        def place(row: int) -> str:
-            return f"{table.name}, {table.where(row)}" if one else table.where(row)
-
-        return self.select(table.columns, table.batches(table.columns), place, start, end)
-
-    def select(
-        self,
-        names: Any,
-        batches: Any,
-        place: Callable[[int], str],
-        start: int,
-        end: int,
-    ) -> Columns | None:
-        """The records of batches of columns; `place` says where row 0, 1, ... is."""
-        seen: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = {}
+        table.check([self.time, *self.key])
+        seen: dict[Any, tuple[int, Any]] = {}
         parts: list[Columns] = []
         first = 0
-        for batch in batches:
-            found: Columns = {name: np.asarray(batch[name]) for name in names}
-            rows = self._between(found, first, place, start, end)
-            rows = [row for row in rows if self._is_new(found, row, first, place, seen)]
+        for batch in table.batches(table.columns):
+            found: Columns = {name: np.asarray(batch[name]) for name in table.columns}
+            rows = [
+                row
+                for row, value in enumerate(found[self.time].tolist())
+                if start <= self._moment(value, table, first + row) < end
+                and self._is_new(found, row, first + row, table, seen)
+            ]
             parts.append({name: values[rows] for name, values in found.items()})
             first += len(found[self.time])
         if len(seen) < max(1, self.expected):
             return None
-        return {name: _joined([part[name] for part in parts]) for name in names}
+        return {name: _joined([part[name] for part in parts]) for name in table.columns}
 
-    def _between(
-        self, batch: Columns, first: int, place: Callable[[int], str], start: int, end: int
-    ) -> list[int]:
-        found = []
-        for row, value in enumerate(batch[self.time].tolist()):
-            try:
-                at = moment(value, self.zone, "")
-            except FleetError as problem:
-                raise FleetError(f"{place(first + row)}, column {self.time}{problem}") from None
-            if start <= at < end:
-                found.append(row)
-        return found
+    def _moment(self, value: Any, table: Table, row: int) -> float:
+        try:
+            return moment(value, self.zone, "")
+        except FleetError as problem:
+            raise FleetError(f"{_place(table, row)}, column {self.time}{problem}") from None
 
     def _is_new(
-        self,
-        batch: Columns,
-        row: int,
-        first: int,
-        place: Callable[[int], str],
-        seen: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]],
+        self, batch: Columns, k: int, row: int, table: Table, seen: dict[Any, tuple[int, Any]]
     ) -> bool:
         """Whether no record of that key came before."""
-        key = tuple(_plain(batch[name][row]) for name in self._key)
-        values = tuple(_plain(column[row]) for column in batch.values())
-        before, known = seen.setdefault(key, (first + row, values))
+        names = self.key or (self.time,)
+        key = tuple(_plain(batch[name][k]) for name in names)
+        values = tuple(_plain(column[k]) for column in batch.values())
+        before, known = seen.setdefault(key, (row, values))
         if known != values:
             raise FleetError(
-                f"{place(first + row)}: {', '.join(self._key)} is that of {place(before)}, and other values "
-                "are not; leave one of them out, or name in [data] what identifies a record, such as "
+                f"{_place(table, row)}: {', '.join(names)} is that of {_place(table, before)}, and other "
+                "values are not; leave one of them out, or name in [data] what identifies a record, such as "
                 'key = ["at", "meter"]'
             )
-        return before == first + row
+        return before == row
+
+
+def _place(table: Table, row: int) -> str:
+    one = len(table.stored) == 1
+    return f"{table.name}, {table.where(row)}" if one else table.where(row)
 
 
 def _plain(value: Any) -> Any:
