@@ -141,7 +141,7 @@ class FleetQuestion:
     codebook: str | None = None  # what sites' codebooks must say: `Codebook.digest`
     deadline: int | None = None  # UTC seconds; of a question that is asked once
     quorum: int | None = None  # sites that are in before a pool prints an answer
-    schedule: Mapping[str, Any] | None = None  # of a standing question: as of `Timetable.of`
+    schedule: Mapping[str, Any] | None = None  # of a question that repeats: as of `Timetable.of`
     sites_per_person: int = 1  # at which one person may have records; multiplied into the guarantee
     most_records: int = USUAL_RECORDS  # of one site; far limits and the field are computed from it
     label: str = ""  # for people
