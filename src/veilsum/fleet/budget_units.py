@@ -75,6 +75,7 @@ class Spending:
 class BudgetUnit(ABC):
     """What counts together; abstract."""
 
+    per: str
     refills = "never for these readings; other readings have a budget of their own"
 
     @abstractmethod
@@ -94,14 +95,16 @@ class BudgetUnit(ABC):
         del one, end
         return None
 
-    @abstractmethod
     def __str__(self) -> str:
-        """As it is written after `per`."""
+        """As it is written after `per` in site.toml."""
+        return self.per
 
 
 @dataclass(frozen=True)
 class PerReading(BudgetUnit):
     """Any one reading."""
+
+    per = "reading"
 
     def span(self, one: Spending) -> Span:
         """Its readings."""
@@ -111,10 +114,6 @@ class PerReading(BudgetUnit):
         """One."""
         del one
         return 1
-
-    def __str__(self) -> str:
-        """As in site.toml."""
-        return "reading"
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,7 @@ class PerWindow(BudgetUnit):
 class PerStream(BudgetUnit):
     """All readings."""
 
+    per = "stream"
     refills = "never"
 
     def span(self, one: Spending) -> Span:
@@ -147,20 +147,16 @@ class PerStream(BudgetUnit):
         del one
         return -FOREVER, FOREVER
 
-    def __str__(self) -> str:
-        """As in site.toml."""
-        return "stream"
-
 
 @dataclass(frozen=True)
 class PerPeriod(BudgetUnit):
     """All readings of a day, week, month or year, in UTC."""
 
-    unit: str
+    per: str
 
     def span(self, one: Spending) -> Span:
         """The whole periods of its readings; of a static table, the one in which it is charged."""
-        periods = CalendarPeriods(self.unit)
+        periods = CalendarPeriods(self.per)
         first, last = (one.at, one.at) if one.static else (one.start, one.end - 1)
         return periods.bounds(periods.at(first))[0], periods.bounds(periods.at(last))[1]
 
@@ -168,10 +164,6 @@ class PerPeriod(BudgetUnit):
         """With the next period."""
         del one
         return end
-
-    def __str__(self) -> str:
-        """As in site.toml."""
-        return self.unit
 
 
 def unit_of(per: str) -> BudgetUnit:

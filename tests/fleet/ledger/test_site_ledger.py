@@ -69,7 +69,7 @@ def moments(unit: BudgetUnit, one: Spending) -> set[object]:
                 } | {("begins", hour) for hour in hours}  # fmt: skip
     if isinstance(unit, PerPeriod):
         times = [one.at] if one.static else [hour * HOUR for hour in hours]
-        return {period(unit.unit, datetime.fromtimestamp(at, UTC)) for at in times}
+        return {period(unit.per, datetime.fromtimestamp(at, UTC)) for at in times}
     return {"all"}
 
 
@@ -176,7 +176,7 @@ class WindowOfWholeTiles(PerWindow):
 @dataclass(frozen=True)
 class LocalTime(PerPeriod):
     def span(self, one: Spending) -> Span:
-        days = CalendarPeriods(self.unit, zone="America/New_York")
+        days = CalendarPeriods(self.per, zone="America/New_York")
         first, last = (one.at, one.at) if one.static else (one.start, one.end - 1)
         return days.bounds(days.at(first))[0], days.bounds(days.at(last))[1]
 
