@@ -264,9 +264,7 @@ def _complete(
     return question.deadline is not None and now > question.deadline
 
 
-def enough_left(
-    question: FleetQuestion, membership: Membership, refused: Collection[str]
-) -> bool:
+def enough_left(question: FleetQuestion, membership: Membership, refused: Collection[str]) -> bool:
     """Whether those that did not say no are enough for an answer."""
     yes = len([one for one in membership.having(SITE) if one.name not in refused])
     if question.protocol != SECURE_SUM:

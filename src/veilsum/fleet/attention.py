@@ -87,13 +87,16 @@ def _questions(status: FleetStatus) -> Iterator[Trouble]:
 def _sites(status: FleetStatus) -> Iterator[Trouble]:
     streams = [one for one in status.questions if one.every and one.found]
     missing = {name: one for one in reversed(streams) for name in one.missing}
-    refused = {name: (why, one) for one in status.questions for name, why in one.refused.items()}
+    going = [one for one in status.questions if one.deadline is None or one.deadline >= status.at]
     for one in status.members:
         yield from _member(one)
-        if one.name in refused:
-            why, question = refused[one.name]
+        refused = [(question, question.refused.get(one.name)) for question in going]
+        said = [(question, why) for question, why in refused if why is not None]
+        for question, why in said:
             yield Trouble(one.name, f"said no to {question.title}{why and f': {why}'}", "", REFUSED)
-        elif one.name in missing and one.heard and not (one.silent or one.left_out):
+        if said:
+            continue
+        if one.name in missing and one.heard and not (one.silent or one.left_out):
             yield _missing(one, missing[one.name])
 
 

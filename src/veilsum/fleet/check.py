@@ -194,7 +194,7 @@ def _as_others_see(site: Site, seat: Seat, now: int) -> Iterator[FleetCheck]:
 
 WRONG = (  # at this site, or for everyone; that others are silent is for the status
     "forked", "two-epochs", "withheld", "rolled-back", "dropped", "unreachable", "not-admitted",
-    "unreadable", "at-odds",
+    "unreadable", "at-odds", "failed", "removed", "closed",
 )  # fmt: skip
 
 
@@ -234,14 +234,27 @@ def _data(site: Site) -> Iterator[FleetCheck]:
     if columns is None:
         yield FleetCheck("[data]", True, "opens; its columns are known when it is read")
         return
-    posted = [one for seat in site.seats.values() for one in questions_on(seat.board)]
-    lacking = list(_lacking([one for one in posted if not closed(one, int(time.time()))], columns))
+    posted = [
+        one
+        for seat in site.seats.values()
+        for one in questions_on(seat.board)
+        if not closed(one, int(time.time())) and not _refused(site, seat, one)
+    ]
+    lacking = list(_lacking(posted, columns))
     yield FleetCheck("[data]", True, f"opens; columns {few(columns, 8)}")
     for title, names in lacking:
         yield FleetCheck(
             "[data]", False, f"has no column {few(names)}, which {title} asks for",
             "rename it in the data, or say no: veilsum fleet inbox",
         )  # fmt: skip
+
+
+def _refused(site: Site, seat: Seat, posted: Posted) -> bool:
+    """Whether this site said no."""
+    from veilsum.fleet.step import NO
+
+    said = site.file.decision(seat.fleet, posted.terms)
+    return said is not None and said[0] == NO
 
 
 def _lacking(posted: Sequence[Posted], columns: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -263,7 +276,11 @@ def _budget(site: Site) -> Iterator[FleetCheck]:
     except FleetError as error:
         yield FleetCheck("ledger", False, str(error), "re-key this site")
         return
-    said = f"{count:,} charges, each of which follows from those before" if count else "no charge"
+    charges = f"{count:,} charge{'s' if count > 1 else ''}, each as it was written"
+    said = charges if count else "no charge"
+    if not site.config.data:
+        yield FleetCheck("ledger", True, f"{said}: this member has no records to spend of")
+        return
     yield FleetCheck("ledger", True, f"{said}; the limit is {site.config.budget}")
     sources = site.file.rows("select distinct source from charges order by source")
     for (source,) in sources:

@@ -137,6 +137,11 @@ class SiteConfig:
 
 def read_site_config(path: str | Path) -> SiteConfig:
     """Read and check a site.toml."""
+    if not Path(path).exists():
+        raise FleetError(
+            f"{Path(path).resolve().parent} is no site: it has no {Path(path).name}; go to the folder of the "
+            "site, or make one: veilsum fleet join ADDRESS"
+        )
     text = read_text(path, "configuration of the site", FleetError)
     return site_config(text, str(path), Path(path).resolve().parent)
 

@@ -69,6 +69,19 @@ class SiteBusyError(FleetError):
     """Another step of this site is running."""
 
 
+def _absent(path: Path) -> str:
+    if (path.parent / "site.toml").is_file():
+        return (
+            f"{path} is lost, with the key of this site: veilsum fleet join ADDRESS in an empty folder, "
+            "and veilsum fleet admit NAME at the authority; never take it from a backup"
+        )
+    return f"there is no site at {path.parent}: veilsum fleet join ADDRESS makes one"
+
+
+def _unopened(path: Path, error: sqlite3.OperationalError) -> str:
+    return f"{path} cannot be opened: {error}; look at the rights of it and of its folder, and at the disk"
+
+
 class SiteFile:
     """An open site.db.
 
@@ -87,9 +100,7 @@ class SiteFile:
     ) -> None:
         """Open it alone, or make it."""
         if not new and not path.is_file():
-            raise FleetError(
-                f"there is no site at {path.parent}: veilsum fleet join ADDRESS makes one"
-            )
+            raise FleetError(_absent(path))
         if new:
             if path.exists():
                 raise FleetError(
@@ -98,7 +109,10 @@ class SiteFile:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self.path = path
         self._memberships: dict[bytes, bytes] = {}  # hash of the one that is kept, by fleet
-        self.db = sqlite3.connect(path, timeout=wait, isolation_level=None)
+        try:
+            self.db = sqlite3.connect(path, timeout=wait, isolation_level=None)
+        except sqlite3.OperationalError as error:
+            raise FleetError(_unopened(path, error)) from None
         try:
             self._open(new, durable)
         except BaseException as error:
@@ -107,6 +121,8 @@ class SiteFile:
                 raise SiteBusyError(
                     f"another step of {path.parent} is running: let it end"
                 ) from None
+            if isinstance(error, sqlite3.OperationalError):
+                raise FleetError(_unopened(path, error)) from None
             if isinstance(error, sqlite3.DatabaseError):
                 raise FleetError(f"{path} is no site of veilsum, or is damaged: {error}") from None
             raise

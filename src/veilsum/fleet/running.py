@@ -32,7 +32,8 @@ AGAIN = 86_400  # seconds after which a line that stays true is said again
 PATIENCE = 3600  # seconds for which a store may be silent
 KEPT = 30 * 86_400
 SOONEST = 1.0  # seconds between two steps where something happens
-SAID, FAILED = "said", "failed"  # in site.db: when a line was said, and what the last step could not do
+SAID = "said"  # in site.db: when each line was
+FAILED = "failed"  # in site.db: what the last step could not do
 LEFT = "opened "  # what was drawn before, and said then
 _RANDOM = SystemRandom()
 
@@ -113,8 +114,8 @@ def _out(seat: Seat) -> list[str]:
     if membership is None or own is None or own.roles:
         return []
     if any(one.roles for one in membership.members):
-        return [f"the authority of {seat.name} removed this site: it is asked nothing, and posts nothing"]
-    return [f"{seat.name} is closed: nobody asks, and nobody releases any more; end this timer or cron"]
+        return [f"{seat.name} removed this site: it is asked nothing, and posts nothing"]
+    return [f"{seat.name} is closed: nobody asks, nobody releases; end this timer or cron"]
 
 
 def _keep(site: Site, reports: Sequence[SeatReport]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from veilsum.errors import FleetError, StoreError, VeilsumError
 from veilsum.fleet.answers import BoardAnswer, Posted, questions_on, sites_of
+from veilsum.fleet.asking import enough_left
 from veilsum.fleet.attention import HOUR, few
 from veilsum.fleet.board import Board
 from veilsum.fleet.consent_post import ConsentPost
@@ -27,6 +28,7 @@ from veilsum.fleet.pool import PoolRegister
 from veilsum.fleet.post import Header, Kind, Topic, public, short
 from veilsum.fleet.protocol import protocol_of
 from veilsum.fleet.release import STOPPED
+from veilsum.fleet.running import failed_at
 from veilsum.fleet.schedule import Timetable
 from veilsum.fleet.seat import Seat
 from veilsum.fleet.seen import Seen, seen_name
@@ -144,6 +146,9 @@ def _answered(board: Board, posted: Posted, now: int, found: QuestionStatus) -> 
     answer = protocol.answer(board, posted)
     if answer is None:
         missing = tuple(site.name for site in sites_of(board))
+        assert board.membership is not None  # no question is seen without one
+        if not enough_left(posted.question, board.membership, found.refused):
+            stage = "will not be answered: too few sites agree"
         return replace(found, stage=stage, missing=missing)
     found = replace(
         found, stage=stage, inside=len(answer.sites), missing=answer.missing,
@@ -400,6 +405,18 @@ def _troubles(
             "this site", "is not admitted", "send its line to the authority: "
             f"{site.config.name} {public(site.file.key).hex()}", "not-admitted",
         )  # fmt: skip
+    elif not own.roles and not any(one.roles for one in membership.members):
+        yield Trouble(
+            "this fleet", "is closed: nobody asks, and nobody releases any more",
+            "end the timer or cron of this folder", "closed",
+        )  # fmt: skip
+    elif not own.roles:
+        yield Trouble(
+            "this site", "was removed by the authority: it is asked nothing, and posts nothing",
+            f"it may say veilsum fleet admit {own.name}", "removed",
+        )  # fmt: skip
+    if membership is None or membership.fork is None:
+        yield from (Trouble("this site", text, "", "failed") for text in failed_at(site, seat.name))
     if membership is not None and membership.fork is not None:
         yield Trouble(
             "the authority", f"signed two memberships of one number (up to {membership.number})",

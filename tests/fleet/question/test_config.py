@@ -191,5 +191,5 @@ def test_who_only_asks_has_no_data(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match="cannot read the configuration of the site"):
+    with pytest.raises(FleetError, match=r"is no site: it has no site\.toml"):
         read_site_config(tmp_path / "site.toml")
