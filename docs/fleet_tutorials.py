@@ -25,7 +25,7 @@ from pathlib import Path
 
 MARK = re.compile(r"fleet approve ([0-9a-f]{8})")
 APPROVED = re.compile(r"(fleet approve )[0-9a-f]+")
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```shell-session\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROMPT = re.compile(r"^(?P<place>[a-z0-9-]+)\$ (?P<command>.*)$")
 EVERY = 0.5  # seconds between two calls of cron
@@ -193,7 +193,7 @@ def renewed(page: str, found: list[Played]) -> str:
     def block(match: re.Match[str]) -> str:
         count = len(list(_of_block(match[1])))
         own = [left.pop(0) for _ in range(count)]
-        return f"```console\n{''.join(one.text for one in own)}```"
+        return f"```shell-session\n{''.join(one.text for one in own)}```"
 
     return BLOCK.sub(block, page)
 

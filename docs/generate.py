@@ -125,7 +125,8 @@ def cli() -> str:
     """Every verb in a sentence, with the names of its arguments and options: --help explains them."""
     parts = []
     for name, command in commands():
-        flags = [_flag(p) for p in command.params if p.name not in EVERYWHERE]
+        shown = [p for p in command.params if not getattr(p, "hidden", False)]
+        flags = [_flag(p) for p in shown if p.name not in EVERYWHERE]
         parts.append(f"## veilsum {name}\n\n{help_of(command)}\n`{' '.join(flags)}`")
     return "\n\n".join(parts).replace("\n``", "")
 

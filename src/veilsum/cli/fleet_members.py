@@ -285,7 +285,7 @@ def admit(
     with guarded(debug):
         from veilsum.fleet import joining
 
-        authority = joining.Authority(HERE)
+        authority = joining.FleetAuthority(HERE)
         with authority.seated() as seat:
             before = seat.membership
             found = joining.requested(
@@ -347,9 +347,9 @@ def _epoch(after: Membership, lines: list[tuple[str, str]]) -> None:
 def remove(names: Names, yes: Yes = False, debug: Debug = False) -> None:
     """Remove members: what they posted stays true, and they post nothing more."""
     with guarded(debug):
-        from veilsum.fleet.joining import Authority, removable
+        from veilsum.fleet.joining import FleetAuthority, removable
 
-        authority = Authority(HERE)
+        authority = FleetAuthority(HERE)
         with authority.seated() as seat:
             removable(seat.membership, names)
         if not yes and on_terminal():
@@ -373,11 +373,11 @@ def witnesses(
     """
     with guarded(debug):
         from veilsum.errors import FleetError
-        from veilsum.fleet.joining import Authority
+        from veilsum.fleet.joining import FleetAuthority
         from veilsum.fleet.membership import Witnesses
         from veilsum.fleet.store import probe_witness
 
-        authority = Authority(HERE)
+        authority = FleetAuthority(HERE)
         if names == "store":
             with authority.seated() as seat:
                 probe = probe_witness(seat.stores[0], one_file_system=mounted)
@@ -396,9 +396,9 @@ def rotate(debug: Debug = False) -> None:
     Sites follow by themselves. It does not help against a thief who has the key already: begin a new fleet.
     """
     with guarded(debug):
-        from veilsum.fleet.joining import Authority, fingerprint
+        from veilsum.fleet.joining import FleetAuthority, fingerprint
 
-        after = Authority(HERE).rotate()
+        after = FleetAuthority(HERE).rotate()
         say(f"Epoch {after.number} of {after.fleet} names the key that signs the next one.")
         rows(
             [
@@ -417,9 +417,9 @@ def rotate(debug: Debug = False) -> None:
 def close(yes: Yes = False, debug: Debug = False) -> None:
     """End a fleet for good: nobody asks and nobody releases any more."""
     with guarded(debug):
-        from veilsum.fleet.joining import Authority
+        from veilsum.fleet.joining import FleetAuthority
 
-        authority = Authority(HERE)
+        authority = FleetAuthority(HERE)
         if not yes:
             if not on_terminal():
                 raise CommandError("ending a fleet is for good: say so with --yes")

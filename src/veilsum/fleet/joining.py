@@ -1,6 +1,6 @@
 """Who is in: a fleet begins, sites ask to join, the authority says yes in the next epoch.
 
-    begin ── epoch 1 ──> board     site: JoinRequest ──> board     Authority.admit ── epoch n + 1 ──> board
+    begin ── epoch 1 ──> board     site: JoinRequest ──> board     FleetAuthority.admit ── epoch n + 1 ──> board
 
 The authority's key is one file, `authority.key`, in the folder of the member that asks. Each epoch is kept in
 that member's site.db before it is shown, so that no number is signed twice, whatever the store shows.
@@ -365,7 +365,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
         ) from None
 
 
-class Authority:
+class FleetAuthority:
     """The authority of a fleet, in the folder where it began: what it may do, each the next epoch.
 
     Parameters
@@ -379,8 +379,8 @@ class Authority:
         self.folder = folder
         if not (folder / AUTHORITY).is_file():
             raise FleetError(
-                f"{folder.resolve()} has no {AUTHORITY}: this is done where veilsum fleet init was called; go "
-                "there, and try again"
+                f"{folder.resolve()} has no {AUTHORITY}: this is done where veilsum fleet init was called; "
+                "go there, and try again"
             )
 
     @contextmanager

@@ -17,7 +17,7 @@ from threading import Event, Thread
 
 from veilsum.errors import FleetError
 from veilsum.fleet.consent import Policy
-from veilsum.fleet.joining import Authority, begin, join
+from veilsum.fleet.joining import FleetAuthority, begin, join
 from veilsum.fleet.running import run
 from veilsum.questions import QUESTIONS
 
@@ -76,7 +76,7 @@ class LocalFleet:
                 place, address, name=name, data=str(table.resolve()), epsilon=epsilon,
                 policy=policy_of(table, epsilon),
             )  # fmt: skip
-        authority = Authority(self.desk)
+        authority = FleetAuthority(self.desk)
         with authority.seated() as seat:
             from veilsum.fleet.joining import requested, requests_on
 

@@ -15,7 +15,7 @@ from tests.fleet.commands.folders import MEAN, SITES, WRONG, Folders, squeezed
 from veilsum.errors import StoreBusyError
 from veilsum.fleet import asking
 from veilsum.fleet.database import SiteFile
-from veilsum.fleet.joining import Authority
+from veilsum.fleet.joining import FleetAuthority
 from veilsum.fleet.running import DONE, LATER, PERSON, STOPPED, one_step, run
 from veilsum.fleet.site import Site
 from veilsum.fleet.store import FolderStore
@@ -119,7 +119,7 @@ def test_a_mistake_posts_nothing(folders: Folders, words: str, expected: str) ->
     assert folders.stored() == before
 
 
-def test_who_may_not_ask_is_told_who_may(folders: Folders) -> None:
+def test_who_may_not_ask_learns_who_may(folders: Folders) -> None:
     folders.begin()
     folders.step("north")
     said = squeezed(folders.veilsum("north", f"ask {MEAN}", 1))
@@ -269,7 +269,7 @@ def test_the_log_has_each_line_with_its_time(folders: Folders, stepping: list[st
 
 
 class Flaky(FolderStore):
-    """Fails until it is told not to."""
+    """Fails while `fails` is set."""
 
     fails = True
 
@@ -284,7 +284,7 @@ class Flaky(FolderStore):
         return super().version(name)
 
 
-def test_run_waits_longer_while_a_store_is_away_and_ends_when_it_is_told(folders: Folders) -> None:
+def test_run_waits_longer_while_a_store_is_away_and_ends_when_it_should(folders: Folders) -> None:
     folders.begin("north", "east")
     waits: list[float] = []
 
@@ -341,5 +341,5 @@ def test_an_epoch_between_question_and_answer_is_said(
     folders.fleet("desk", "admit west")
     stepping.extend(SITES)
     assert "3 of 3 sites" in squeezed(folders.veilsum("desk", f"ask {MEAN} --protocol pool"))
-    with Authority(folders.place("desk")).seated() as seat:
+    with FleetAuthority(folders.place("desk")).seated() as seat:
         assert asking.usual_protocol(seat.membership) == "secure-sum"

@@ -11,7 +11,7 @@ import pytest
 from tests.fleet.commands.folders import ALLOWED, WRONG, Folders, squeezed, write_readings
 from veilsum.errors import FleetError
 from veilsum.fleet.joining import (
-    Authority,
+    FleetAuthority,
     JoinRequest,
     fingerprint,
     publish,
@@ -25,7 +25,7 @@ from veilsum.fleet.store import FolderStore
 
 
 def membership(folders: Folders) -> Membership:
-    with Authority(folders.place("desk")).seated() as seat:
+    with FleetAuthority(folders.place("desk")).seated() as seat:
         return seat.membership
 
 
@@ -131,7 +131,7 @@ def test_who_did_not_ask_is_not_admitted(folders: Folders) -> None:
     assert "nobody called nroth asks to join; on the board are requests of north" in said
 
 
-def test_two_requests_of_one_name_are_told_apart_by_key(folders: Folders) -> None:
+def test_two_requests_of_one_name_differ_by_key(folders: Folders) -> None:
     folders.fleet("desk", "init ../board --mounted")
     folders.join("north")
     thief = folders.place("thief")
@@ -263,6 +263,6 @@ def test_an_epoch_is_kept_before_it_is_shown(folders: Folders) -> None:
 
 def test_a_request_of_a_full_line(folders: Folders) -> None:
     folders.fleet("desk", "init ../board --mounted")
-    with Authority(folders.place("desk")).seated() as seat:
+    with FleetAuthority(folders.place("desk")).seated() as seat:
         (found,) = requested(seat.membership, [], [f"north={'a' * 64}"], ["observer"])
     assert (found.name, found.roles) == ("north", ("observer",))
