@@ -264,7 +264,7 @@ class Seat:
         changed = {name: v for name, v in names.items() if known.get(name) != v}
         keys = {short(key): key for key in self.membership.keys}
         for kinds in (FIRST, tuple(k for k in Kind if k not in FIRST)):
-            due = [n for n in changed if self._due(n, keys, kinds, wants)]
+            due = self._due(changed, keys, kinds, wants)
             read = self._get(store, due)
             with self.keeping():
                 for name, data in read.items():
@@ -277,24 +277,35 @@ class Seat:
 
     def _due(
         self,
-        name: str,
+        names: Iterable[str],
         keys: dict[str, bytes],
         kinds: tuple[Kind, ...],
         wants: Callable[[Topic], bool],
-    ) -> bool:
-        """Whether an object is of a known key and a wanted topic, as its name says."""
-        parts = name.split("/")
-        if len(parts) != 3 or parts[1] not in keys:
-            return False
-        word, _, terms = parts[2].partition("-")
+    ) -> list[str]:
+        """Objects of known keys and wanted topics, as their names say; each topic is looked at once."""
+        own, topics, found = short(self.public), dict[str, tuple[bool, bool]](), []
+        for name in names:
+            key, _, topic = name.partition("/")[2].partition("/")
+            if key in keys:
+                if topic not in topics:
+                    topics[topic] = self._wanted(topic, kinds, wants)
+                of_kind, wanted = topics[topic]
+                if wanted or (of_kind and key == own):
+                    found.append(name)
+        return found
+
+    def _wanted(
+        self, name: str, kinds: tuple[Kind, ...], wants: Callable[[Topic], bool]
+    ) -> tuple[bool, bool]:
+        """Whether a topic, by its name, is of these kinds, and is read of others."""
+        word, _, terms = name.partition("-")
         kind = WORDS.get(word)
-        if kind not in kinds or kind is Kind.MEMBERSHIP:
-            return False
+        if kind is None or kind not in kinds or kind is Kind.MEMBERSHIP or "/" in terms:
+            return False, False
         if kind is Kind.QUESTION:
-            return True
-        if keys[parts[1]] == self.public:
-            return True
-        return any(wants(Topic(kind, known)) for known in self.questions if short(known) == terms)
+            return True, True
+        known = (one for one in self.questions if short(one) == terms)
+        return True, any(wants(Topic(kind, one)) for one in known)
 
     @property
     def questions(self) -> list[bytes]:
@@ -552,7 +563,7 @@ class Seat:
     def _names(self, store: Store, prefix: str) -> dict[str, str]:
         self.traffic.calls += 1
         found = store.names(prefix)
-        self.traffic.bytes += sum(len(name) + len(version) for name, version in found.items())
+        self.traffic.bytes += sum(map(len, found)) + sum(map(len, found.values()))
         self.traffic.ignored += store.ignored
         return found
 
