@@ -278,12 +278,11 @@ path = {_quoted(table)}
 
 [budget]                # of these data, in all fleets together; nobody else can raise it
 epsilon = {float(epsilon)!r}
-per = {_quoted(per)}         # {PER_WORDS}
+per = {_quoted(per)}         # reading, stream, "window 7 days", day, month, year
 
 """
 
 
-PER_WORDS = 'reading, stream, "window 7 days", day, month, year'
 _NO_POLICY = """\
 # [policy]              # without it each question waits for `veilsum fleet approve`
 # kinds = ["mean", "count"]

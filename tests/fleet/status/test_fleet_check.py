@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.fleets import SmallFleet, mean
-from tests.fleet.status.test_status import HOUR, hourly, streaming
+from tests.fleet.status.test_status import HOUR, forked, hourly, streaming
 from veilsum.errors import StoreDeniedError, StoreError, StoreFullError
 from veilsum.fleet.check import FleetCheck, check_site
 from veilsum.fleet.membership import Witnesses
-from veilsum.fleet.post import Kind
 from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.site import Site
 from veilsum.fleet.store import MemoryStore, OverwritingMemoryStore, PlainMemoryStore
@@ -157,16 +156,11 @@ def _later(fleet: SmallFleet) -> SmallFleet:
 
 
 def test_a_fork(fleet: SmallFleet) -> None:
-    with fleet.open("s1") as site:
-        seat = site.seat()
-        topic = next(t for t in seat.board.registers if t.kind is Kind.POOL)
-        own = seat.board.register(topic, seat.public).header
-        assert own is not None
-        forged = replace(own, readings=own.readings + 1).signed(site.file.key)
+    other = forked(fleet, "s1")
     with fleet.open("s0") as site:
         seat = site.seat()
         seat.read()
-        seat.board.take_header(forged)
+        seat.board.take_header(other)
         with site.file.transaction():
             site.file.save(seat.fleet, seat.board)
     lines = [one for one in checked(fleet, "s0") if not one.ok]

@@ -110,20 +110,25 @@ def test_a_site_that_never_came_and_a_clock_that_is_ahead(tmp_path: Path) -> Non
     assert not kinds(seen_by(fleet, "desk", fleet.now - 30))[1:]
 
 
-def test_a_fork_is_shown_with_its_name(fleet: SmallFleet) -> None:
-    with fleet.open("s1") as site:
+def forked(fleet: SmallFleet, member: str) -> Header:
+    """Another header of a member's newest release."""
+    with fleet.open(member) as site:
         seat = site.seat()
         topic = next(t for t in seat.board.registers if t.kind is Kind.POOL)
         own = seat.board.register(topic, seat.public).header
         assert own is not None
-        other = replace(own, readings=own.readings + 1).signed(site.file.key)
+        return replace(own, readings=own.readings + 1).signed(site.file.key)
+
+
+def test_a_fork_is_shown_with_its_name(fleet: SmallFleet) -> None:
+    other = forked(fleet, "s1")
     with fleet.open("desk") as site:
         seat = site.seat()
         seat.read()
         seat.board.take_header(other)
         status = fleet_status(site, seat, fleet.now)
     assert ("s1", "forked") in kinds(status)
-    assert f"number {own.number} of {topic.name}" in status.attention[0].what
+    assert f"number {other.number} of {other.topic.name}" in status.attention[0].what
 
 
 def test_a_liar_is_left_out_by_name(fleet: SmallFleet) -> None:
@@ -276,15 +281,20 @@ def test_a_stopped_site_says_why(fleet: SmallFleet) -> None:
     assert kinds(status)[0] == ("this site", "stopped")
 
 
-def test_lists_that_were_not_read_make_nobody_silent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a large fleet a look reads some lists; that others have changed is known by their versions."""
-    fleet = streaming(tmp_path, sites=6, steps=1)
+def with_silent_s5(folder: Path) -> SmallFleet:
+    fleet = streaming(folder, sites=6, steps=1)
     seen_by(fleet, "desk")
     for _ in range(3):
         fleet.now += HOUR
         fleet.step("s0", "s1", "s2", "s3", "s4")
+    return fleet
+
+
+def test_lists_that_were_not_read_make_nobody_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large fleet a look reads some lists; that others have changed is known by their versions."""
+    fleet = with_silent_s5(tmp_path)
     monkeypatch.setattr(status_of, "QUICK", 2)
     status = seen_by(fleet, "desk")
     assert sum(one.age is None for one in status.sites) == 3
@@ -298,11 +308,7 @@ def test_without_the_versions_sites_that_write_would_be_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The weakened variant of the test before."""
-    fleet = streaming(tmp_path, sites=6, steps=1)
-    seen_by(fleet, "desk")
-    for _ in range(3):
-        fleet.now += HOUR
-        fleet.step("s0", "s1", "s2", "s3", "s4")
+    fleet = with_silent_s5(tmp_path)
     monkeypatch.setattr(status_of, "QUICK", 4)
     with fleet.open("desk") as site:
         seat = site.seat()
