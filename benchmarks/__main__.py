@@ -11,6 +11,7 @@ from benchmarks import (
     build,
     cold,
     exact_noise,
+    fleet,
     front,
     large,
     memory,
@@ -40,6 +41,7 @@ def main() -> None:
         exact_noise,
         ask,
         secure_sum,
+        fleet,
     )
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)

@@ -178,7 +178,8 @@ class SumProtocol(BoardProtocol):
         if work.releases.covered(topic):
             erase(own_file(work))
             return
-        roster, secret = roster_of(work.board, query), self._secret(work, query)
+        secret = self._secret(work, query)
+        roster = None if secret is None else roster_of(work.board, query)
         if roster is None or secret is None or work.now > over(work):
             return
         held = bodies(query, deals_of(work.board, query, carried(query, roster)))
@@ -214,7 +215,7 @@ class SumProtocol(BoardProtocol):
             "select data from words where fleet = ? and query = ? and mark = ?",
             work.seat.fleet, query.digest, b"",
         )  # fmt: skip
-        answers = answers_of(work.board, work.posted)
+        answers = answers_of(work.board, work.posted) if row else {}
         if row and len(answers) >= enough(query) and not fits(query, answers):
             work.publish(Kind.WORDS, bytes(row[0][0]))
 
@@ -231,6 +232,8 @@ class SumProtocol(BoardProtocol):
     def _refund(self, work: Work, query: SumQuery) -> None:
         """As a site: give back what a deal cost whose sum can never be opened (rule K9)."""
         own = work.board.register_of(Kind.DEAL, work.posted.terms, work.seat.public).post
+        if work.now <= over(work):  # nobody has closed it yet
+            return
         if own is None or dealt(query, own.body) is None or not self.never(work, query):
             return
         with work.seat.file.transaction():
