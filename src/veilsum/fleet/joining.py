@@ -1,6 +1,6 @@
 """Who is in: a fleet begins, sites ask to join, the authority says yes in the next epoch.
 
-    begin ── epoch 1 ──> board     site: JoinRequest ──> board     FleetAuthority.admit ── epoch n + 1 ──> board
+    begin ── epoch 1 ──> board    site: JoinRequest ──> board    FleetAuthority.admit ── epoch n + 1 ──> board
 
 The authority's key is one file, `authority.key`, in the folder of the member that asks. Each epoch is kept in
 that member's site.db before it is shown, so that no number is signed twice, whatever the store shows.
