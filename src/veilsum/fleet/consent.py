@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from veilsum.asking.codebook_contents import Codebook
 
 PERIODS = ("question", "day", "month", "year")
-USUAL_RECORDS_SHOWN = 1000
+USUAL_RECORDS_SHOWN = 1000  # of each site, assumed
 LONGEST_REASON = 400  # characters
 EXAMPLE = 8  # components of the example that are shown
 
@@ -216,10 +216,10 @@ class Preview:
 
 def preview(
     question: FleetQuestion, *, promise: Guarantee, sites: int, draws: Fraction | int, share: Fraction | int,
-    left: tuple[float, float], records_per_site: int = USUAL_RECORDS_SHOWN, entropy: Entropy = SYSTEM,
+    left: tuple[float, float], entropy: Entropy = SYSTEM,
 ) -> Preview:  # fmt: skip
     """What a person is shown: `draws` of noise in the sum, of which this site adds `share` (1, or 1/h)."""
-    settled, records = question.settled(), sites * records_per_site
+    settled, records = question.settled(), sites * USUAL_RECORDS_SHOWN
     quality = tuple(
         (one.question.name, forecast_at(one, one.unit.most(records), Fraction(draws)))
         for one in settled.asked
