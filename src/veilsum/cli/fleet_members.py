@@ -213,6 +213,8 @@ def _name(text: str) -> str:
 
 def _table(text: str) -> str:
     path = Path(text).expanduser()
+    if path.is_dir():
+        raise CommandError(f"{text} is a folder; give a file, or a pattern such as {text}/*.csv")
     if not path.is_file() and not any(mark in text for mark in "*?["):
         raise CommandError(
             f"there is no file {text}; give its path from this folder ({Path.cwd().name}), or write it first"

@@ -49,7 +49,9 @@ def asked(
         raise CommandError(f"{option} is missing: {question[:1].lower()}{question[1:]}")
     while True:
         shown = f" [{usual}]" if usual else ""
-        text = typer.prompt(f"{question}{shown}", default=usual, show_default=False).strip()
+        prompt = textwrap.fill(f"{question}{shown}", WIDTH - 2, break_on_hyphens=False)
+        suffix = " " if prompt.endswith("?") else ": "
+        text = typer.prompt(prompt, default=usual, show_default=False, prompt_suffix=suffix).strip()
         try:
             return read(text)
         except (ValueError, VeilsumError) as error:

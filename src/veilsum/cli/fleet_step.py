@@ -20,8 +20,8 @@ def step(at: At = None, debug: Debug = False) -> None:
     """Read the board, do what is due, write, and be done: a site in cron is this line.
 
     It prints nothing when nothing happened. Exit code 0: done, or nothing to do; 75: a store does not answer,
-    or another step is running, and the next one tries again; 1: a person has to do something, which is
-    printed; 3: this site has stopped for good.
+    or another step is running, and the next one tries again; 1: something is wrong that a person must mend,
+    printed once a day, and by veilsum fleet status; 3: this site has stopped for good.
     """
     with guarded(debug):
         from veilsum.fleet.running import one_step

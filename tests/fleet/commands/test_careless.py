@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from tests.fleet.commands.folders import ALLOWED, WRONG, Folders, squeezed
+from veilsum.cli import fleet_options
+from veilsum.cli.fleet_members import SHARED
 from veilsum.errors import FleetError
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.running import failed_at
 from veilsum.fleet.site import Site
 
+ROOT = Path(__file__).resolve().parents[3]
 SECRET = "3777,73"
 
 
@@ -116,6 +121,7 @@ def test_a_column_that_a_refused_question_wants_is_no_fault(folders: Folders) ->
         ("--epsilon -3", "epsilon is a number above 0"),
         ("--epsilon 0", "epsilon is a number above 0"),
         ("--epsilon nan", "epsilon is a number above 0"),
+        ("--epsilon 3 --columns kwh --data ..", ".. is a folder; give a file"),
         ("--epsilon 3 --columns nothing", "has no column nothing; it has hour, kwh"),
     ],
 )
@@ -165,3 +171,28 @@ def test_a_database_that_may_not_be_opened_is_not_called_damaged(
         monkeypatch.setattr(sqlite3, "connect", denied)
     with pytest.raises(FleetError, match=r"cannot be opened: attempt to write.*look at the rights"):
         SiteFile(path)
+
+
+def test_a_prompt_is_no_wider_than_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+    monkeypatch.setattr(fleet_options, "on_terminal", lambda: True)
+
+    def prompt(text: str, *, prompt_suffix: str, **_: Any) -> str:
+        shown.append(text + prompt_suffix)
+        return "mounted"
+
+    monkeypatch.setattr(typer, "prompt", prompt)
+    assert fleet_options.asked(None, "--mounted", SHARED, str, "synced") == "mounted"
+    assert fleet_options.asked(None, "--data", "Where?", str) == "mounted"
+    assert all(len(line) <= 80 for text in shown for line in text.splitlines())
+    assert shown[0].endswith("[synced]: ")
+    assert shown[1] == "Where? "
+
+
+def test_the_page_quotes_what_status_says() -> None:
+    part = (ROOT / "docs" / "fleet.md").read_text().split("## When status names a problem")[1]
+    table = [line.split("|")[1] for line in part.split("\n## ")[0].splitlines() if line[:2] == "| "]
+    said = "".join(path.read_text() for path in sorted((ROOT / "src/veilsum/fleet").rglob("*.py")))
+    quoted = [quote for cell in table for quote in re.findall("`([^`]+)`", cell)]
+    assert len(quoted) >= 8
+    assert not [quote for quote in quoted if quote not in said]
