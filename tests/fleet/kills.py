@@ -23,6 +23,7 @@ from tests.fleet.fleets import NOW, SmallFleet, mean
 from tests.fleet.safety.watching import HOUR, HOURLY, Checker
 from tests.fleet.soak import Clock, Meter
 from veilsum.errors import StoppedError
+from veilsum.fleet import site as site_module
 from veilsum.fleet.answers import questions_on
 from veilsum.fleet.database import SiteBusyError, SiteFile
 from veilsum.fleet.post import Kind
@@ -96,7 +97,7 @@ class KilledFleet:
         if process:
             return process
         told = self.fleet.folder / name / TOLD
-        SiteFile.__init__.__kwdefaults__["wait"] = 0.01
+        vars(site_module)["SiteFile"] = partial(SiteFile, wait=0.01)
         try:
             while True:
                 what = self._stepped(name)

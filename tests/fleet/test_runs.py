@@ -18,13 +18,13 @@ from tests.fleet.soak import NEVER, year
 from veilsum.fleet.database import SiteBusyError, SiteFile
 
 ROOT = Path(__file__).resolve().parents[2]
-FREQUENT = ("OpenedFirst", "FreshNoise", "OwnKeyAlone", "NextNumber", "nothing_carried")
+FREQUENT = ("OpenedFirst", "OwnKeyAlone", "nothing_carried")
 
 
 def test_no_random_run_violates_anything(tmp_path: Path) -> None:
-    happened, violated = runs(0, 150, tmp_path / "run")
+    happened, violated = runs(0, 60, tmp_path / "run")
     assert not violated
-    assert min(happened[what] for what in ("crash", "rolled back", "copy started", "re-keyed")) > 5
+    assert min(happened[what] for what in ("crash", "rolled back", "copy started", "re-keyed")) > 2
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_random_runs_find_every_twin(twin: Twin, tmp_path: Path) -> None:
 
 def killed(rounds: int) -> dict[str, object]:
     """In a process of its own, which has one thread before it forks."""
-    threads = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     ended = subprocess.run(
         [sys.executable, "-m", "tests.fleet.kills", "--rounds", str(rounds)],
         capture_output=True, text=True, cwd=ROOT, timeout=1800, env={**os.environ, **threads},
@@ -101,8 +101,8 @@ def held(path: Path) -> Iterator[None]:
 
 
 def test_a_week_with_the_faults_of_a_year() -> None:
-    found = year(5, 100, often=40.0)
+    found = year(4, 60, often=60.0)
     assert not any(found[what] for what in NEVER)
     assert found["different answers"] == 1
     assert found["different boards"] == 1
-    assert found["faults"]["kill"] > 50
+    assert found["faults"]["kill"] > 30

@@ -106,7 +106,9 @@ class Checker:
                         self._left(Post.parse(part), site)
 
     def _kept(self, header: Header, site: Site | None) -> None:
-        if site is None or header.key != site.public or not header.kind.claimed:
+        if site is None or header.key != site.public or header.key not in self.sites:
+            return
+        if not header.kind.claimed:
             return
         rows = site.file.rows(
             "select max(number) from released where kind = ? and terms = ?",
