@@ -38,11 +38,6 @@ class FleetCheck:
     found: str
     remedy: str = ""
 
-    @property
-    def word(self) -> str:
-        """Of the line."""
-        return "ok" if self.ok else "wrong"
-
 
 def check_site(
     folder: Path, now: int, opened: Callable[[Path], Site] | None = None

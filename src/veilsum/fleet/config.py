@@ -116,7 +116,7 @@ class SiteConfig:
     log: Path | None = None  # where `step` writes; standard error without
     database: Path = Path(DATABASE)  # ledger and key
     folder: Path = Path()  # that paths are relative to
-    where: SourceMap = field(default_factory=lambda: SourceMap("site.toml"))  # for errors
+    file: str = "site.toml"  # for errors
 
     def path(self, text: str) -> Path:
         """A path of the file."""
@@ -129,10 +129,8 @@ class SiteConfig:
             return found[0]
         known = [one.address for one in self.fleets]
         if address is None:
-            raise FleetError(
-                f"{self.where.file} has {len(known)} fleets; say which: {', '.join(known)}"
-            )
-        raise FleetError(f"{self.where.file} has no fleet at {address}; {options(address, known)}")
+            raise FleetError(f"{self.file} has {len(known)} fleets; say which: {', '.join(known)}")
+        raise FleetError(f"{self.file} has no fleet at {address}; {options(address, known)}")
 
 
 def read_site_config(path: str | Path) -> SiteConfig:
@@ -198,7 +196,7 @@ class _SiteReader:
         log, database = self.made(_site, ("site",), table.get("site", {})) or ("", "")
         return SiteConfig(
             str(name), table.get("data", {}), budget, tuple(fleets), policy,
-            (folder / log) if log else None, folder / database, folder, self.where,
+            (folder / log) if log else None, folder / database, folder, self.where.file,
         )  # fmt: skip
 
     def made(self, make: Callable[..., Any], path: KeyPath, table: Any) -> Any:

@@ -206,7 +206,7 @@ def check_lines(found: Sequence[FleetCheck], width: int) -> Lines:
     """The checks of a site, each with what was found, and what to do."""
     out: Lines = []
     for one in found:
-        out += wrapped(f"{one.word:<8}{one.what}: {one.found}", width, " " * 10)
+        out += wrapped(f"{'ok' if one.ok else 'wrong':<8}{one.what}: {one.found}", width, " " * 10)
         if one.remedy:
             out += wrapped(f"{'':8}{one.remedy}", width, " " * 10)
     bad = sum(not one.ok for one in found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -65,30 +65,21 @@ class PythonSource(DataSource):
                 return list(found) if name == "columns" else list(open_table(found).columns)
         return None
 
-    def _called(self, function: Callable[..., Any], *arguments: int) -> Any:
+    def _function(self, name: str) -> Callable[..., Any] | None:
+        if not self.path.is_file():
+            raise FleetError(f"there is no Python file {self.path}; correct path in [data]")
+        found: Callable[..., Any] | None = self._called(run_path, str(self.path)).get(name)
+        return found
+
+    def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Its result; its errors by type and line, as their text may show a value."""
         try:
             return function(*arguments)
         except Exception as problem:
-            raise self._failed(problem) from None
-
-    def _failed(self, problem: BaseException) -> FleetError:
-        trace, line = problem.__traceback__, 0
-        while trace is not None:
-            line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == str(self.path) else line
-            trace = trace.tb_next
-        return FleetError(
-            f"{self.path.name}, line {line}: {type(problem).__name__}; run the file by hand to see more"
-        )
-
-    def _function(self, name: str) -> Callable[..., Any] | None:
-        spec = spec_from_file_location(f"_site_{self.path.stem}", self.path)
-        if spec is None or spec.loader is None or not self.path.is_file():
-            raise FleetError(f"there is no Python file {self.path}; correct path in [data]")
-        module = module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except Exception as problem:
-            raise self._failed(problem) from None
-        found: Callable[..., Any] | None = getattr(module, name, None)
-        return found
+            at, line = problem.__traceback__, 0
+            while at is not None:
+                line = at.tb_lineno if at.tb_frame.f_code.co_filename == str(self.path) else line
+                at = at.tb_next
+            raise FleetError(
+                f"{self.path.name}, line {line}: {type(problem).__name__}; run the file by hand to see more"
+            ) from None
