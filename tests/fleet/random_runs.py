@@ -530,7 +530,7 @@ def one_run(seed: int, folder: Path, twin: Twin | None = None) -> RandomRun:
 def runs(first: int, count: int, folder: Path) -> tuple[Counter[str], list[str]]:
     """How often each fault occurred, and what was violated."""
     happened: Counter[str] = Counter()
-    violated = []
+    violated: list[str] = []
     for seed in range(first, first + count):
         found = one_run(seed, folder)
         happened.update(found.happened)
