@@ -68,18 +68,26 @@ class Posted:
     asker: Member
 
     @property
+    def open(self) -> bool:
+        """Whether its asker still may ask."""
+        return ASKER in self.asker.roles
+
+    @property
     def terms(self) -> bytes:
         """Its digest."""
         return self.question.digest
 
 
 def questions_on(board: Board) -> list[Posted]:
-    """Questions of present askers, in the order of their digests; what is no question is left out."""
+    """Questions, in the order of their digests; what is no question, or no asker's, is left out.
+
+    Those of an asker that has left stay, for their answers; nobody agrees to them any more (`Posted.open`).
+    """
     found = []
     for terms, posts in board.of_kind(Kind.QUESTION).items():
         for post in posts:
             asker = None if board.membership is None else board.membership.keys.get(post.header.key)
-            if asker is None or ASKER not in asker.roles:
+            if asker is None or (asker.roles and ASKER not in asker.roles):
                 continue
             try:
                 question = _parsed(post.body)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import SystemRandom
 
-from veilsum.errors import FleetError, StoreError
+from veilsum.errors import FleetError, StoreBusyError, StoreError
 from veilsum.fleet.board import NOTHING, Board, TopicRegister
 from veilsum.fleet.database import HeldLists, SiteFile
 from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
@@ -81,6 +81,7 @@ class Seat:
         self.public = public(file.key)
         self.traffic = Traffic()
         self.seen = HeldLists(file, fleet)
+        self._absent: set[str] = set()  # stores that are not the board now
 
     # ---- who this is
 
@@ -146,6 +147,7 @@ class Seat:
         self, wants: Callable[[Topic], bool] = lambda _: True, sample: int | None = None
     ) -> None:
         """Read what changed in all stores."""
+        self._absent.clear()
         for store in self.stores:
             try:
                 self._read_membership(store)
@@ -174,6 +176,7 @@ class Seat:
         self.traffic.calls += 1
         version, held = store.version(name), self.board.membership
         if version is None:
+            self._check_there(store, name, signer)
             return None
         same = version == self.file.version(store.address, name)
         if same and held is not None and held.authority == signer:
@@ -187,6 +190,18 @@ class Seat:
                 self.file.read(store.address, {name: version})
                 self.file.save(self.fleet, self.board)
         return found
+
+    def _check_there(self, store: Store, name: str, signer: bytes) -> None:
+        """Raise for a store without the membership that it showed before: an empty mount is no board."""
+        held = self.board.membership
+        if held is None or held.authority != signer:
+            return
+        if self.file.version(store.address, name) is not None:
+            self._absent.add(store.address)
+            raise StoreBusyError(
+                f"{store.address} shows no membership, as it did before: nothing is written there; look "
+                "whether it is mounted, and is the board"
+            )
 
     def _check_epoch(self, store: Store, shown: Membership) -> None:
         """Name a store that shows an older membership than it did."""
@@ -497,6 +512,8 @@ class Seat:
         counter = int(self.file.get("counter") or b"0") + 1
         seen = self.holding(now, counter).data if own else b""
         for store in self.stores:
+            if store.address in self._absent:
+                continue
             try:
                 sent = self.file.sent(store.address)
                 for name, data in objects.items():

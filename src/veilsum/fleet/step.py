@@ -213,6 +213,8 @@ class SeatStep:
 
     def consider(self, member: Member, posted: Posted) -> None:
         """Propose what this member asked; decide about the question, and do what is due for it."""
+        if not posted.open:
+            return
         protocol = protocol_of(posted.question.protocol)
         try:
             if posted.asker.public == self.seat.public:

@@ -317,8 +317,17 @@ def found_sum(board: Board, posted: Posted) -> SumFound | None:
     if query is None or board.membership is None:
         return None
     found = total(query, answers_of(board, posted))
-    liars = numbers_of(board.membership).colluding
-    return None if found is None or len(found.agreeing) <= liars else found
+    few = found is not None and len(found.agreeing) <= _liars(board.membership, query)
+    return None if few else found
+
+
+def _liars(membership: Membership, query: SumQuery) -> int:
+    """c, of the query and as it is signed now; sites that left since may be too many for a new query."""
+    try:
+        signed = numbers_of(membership).colluding
+    except FleetError:
+        signed = 0
+    return max(signed, query.numbers.colluding)
 
 
 def summed(board: Board, posted: Posted) -> BoardAnswer | None:

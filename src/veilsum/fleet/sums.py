@@ -135,7 +135,8 @@ class SumProtocol(BoardProtocol):
         try:
             self.check(work, query)
         except FleetError as error:
-            work.say(f"takes no part in {work.posted.question.title()}: {error}")
+            if query.epoch == work.seat.membership.number:  # else it is over
+                work.say(f"takes no part in {work.posted.question.title()}: {error}")
             return False
         with file.transaction():
             file.decide(fleet, query.digest, "yes", "", "rule K1", work.now)
@@ -275,9 +276,8 @@ class SumProtocol(BoardProtocol):
         yes = [member.name for member in sites_of(work.board) if said.get(member.name)]
         try:
             query = proposed(work.board, work.posted, work.seat.public, yes)
-        except FleetError as error:
-            work.say(f"{work.posted.question.title()} cannot be asked of those who agreed: {error}")
-            return
+        except FleetError:
+            return  # too few agreed: `stage` says so for as long as it lasts
         work.publish(Kind.QUERY, PostedQuery(query).body)
 
     def _carry_keys(self, work: Work, asked: PostedQuery) -> None:
