@@ -12,6 +12,7 @@ from benchmarks import (
     cold,
     exact_noise,
     fleet,
+    fleet_sums,
     front,
     large,
     memory,
@@ -42,6 +43,7 @@ def main() -> None:
         ask,
         secure_sum,
         fleet,
+        fleet_sums,
     )
     rows = [row for part in parts for row in part.measure()]
     width = max(len(row["what"]) for row in rows)

@@ -26,7 +26,7 @@ from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, s
 from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
 from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
-from veilsum.fleet.withheld import GONE, QUESTION, RELEASE, Missing, named
+from veilsum.fleet.withheld import GONE, QUESTION, RELEASE, NotShown, named
 
 SAMPLE, ENTRIES = 8, 1000  # lists of others that a step reads, and members that they name, at most
 _RANDOM = SystemRandom()
@@ -56,7 +56,7 @@ class Traffic:
     bytes: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     rolled_back: list[str] = field(default_factory=list)
-    missing: dict[Missing, int] = field(default_factory=dict)  # and when who says so wrote it
+    missing: dict[NotShown, int] = field(default_factory=dict)  # and when who says so wrote it
     withheld: list[str] = field(default_factory=list)
     ignored: int = 0
 
@@ -383,12 +383,12 @@ class Seat:
                     key, own = held.get(prefix, (self.public, 0))
                     if number > own and key != self.public:
                         place = topic.kind.word, topic.terms.hex(), key.hex(), number
-                        self.traffic.missing[Missing(RELEASE, *place, one.key.hex())] = one.at
+                        self.traffic.missing[NotShown(RELEASE, *place, one.key.hex())] = one.at
 
     def _unknown(self, one: Seen, topic: Topic) -> None:
         """A list that names a question which is not shown; witnesses list those that are over, too."""
         if not any(hash for _, hash in one.entries[topic].values()):
-            place = Missing(QUESTION, topic.kind.word, topic.terms.hex(), "", 0, one.key.hex())
+            place = NotShown(QUESTION, topic.kind.word, topic.terms.hex(), "", 0, one.key.hex())
             self.traffic.missing[place] = one.at
 
     def _name_gone(self, store: Store, names: Mapping[str, str], known: Mapping[str, str]) -> None:
@@ -398,7 +398,7 @@ class Seat:
                 name = f"post/{short(key)}/{topic.name}"
                 if key != self.public and register.opened and name in known and name not in names:
                     place = topic.kind.word, topic.terms.hex(), key.hex(), 0
-                    self.traffic.missing[Missing(GONE, *place, store.address)] = 0
+                    self.traffic.missing[NotShown(GONE, *place, store.address)] = 0
 
     def _all_of(self, topic: Topic) -> Iterator[tuple[bytes, TopicRegister]]:
         """The register of every key that members have or had; an empty one where there is none."""

@@ -26,7 +26,7 @@ RELEASE, GONE, QUESTION = "release", "gone", "question"
 
 
 @dataclass(frozen=True)
-class Missing:
+class NotShown:
     """What is missing, and who says that it is there: texts, as they are kept.
 
     Parameters
@@ -60,7 +60,7 @@ def named(seat: Seat, now: int) -> list[str]:
     """What is late, in words; the rest is remembered for the next steps."""
     place = f"not shown {short(seat.fleet)}"
     known = {
-        Missing(*fields): since for *fields, since in json.loads(seat.file.get(place) or b"[]")
+        NotShown(*fields): since for *fields, since in json.loads(seat.file.get(place) or b"[]")
     }
     missed = {one: at for one, at in seat.traffic.missing.items() if lacks(seat, one)}
     kept = {one: since for one, since in known.items() if one.what != GONE and lacks(seat, one)} | {
@@ -78,7 +78,7 @@ def named(seat: Seat, now: int) -> list[str]:
     return late
 
 
-def lacks(seat: Seat, one: Missing) -> bool:
+def lacks(seat: Seat, one: NotShown) -> bool:
     """Whether it is still missing, and its question not over."""
     asked = Topic(Kind.QUESTION, one.topic.terms) in seat.board.registers
     if one.what == RELEASE:
@@ -87,7 +87,7 @@ def lacks(seat: Seat, one: Missing) -> bool:
     return asked if one.what == GONE else not asked
 
 
-def words(seat: Seat, one: Missing) -> str:
+def words(seat: Seat, one: NotShown) -> str:
     """For people."""
     names = seat.membership.keys
     if one.what == GONE:

@@ -46,15 +46,15 @@ def draws(kind: str, sites: int) -> list[int]:
     return [sum(drawn[k : k + sites]) for k in range(0, len(drawn), sites)]
 
 
-def hits(kind: str, sites: int, told: int) -> int:
-    """How many intervals hold the mean, if the decoder is told of so many draws."""
+def hits(kind: str, sites: int, given: int) -> int:
+    """How many intervals hold the mean, if the decoder is given of so many draws."""
     question = KINDS[kind]
     (own,) = encode(question, {"kwh": VALUES}).steps
     records = RECORDS * sites
     truth = float(decode(question, [own * sites], records, sites)[0][0].value)
     found = 0
     for noise in draws(kind, sites):
-        (answer,) = decode(question, [own * sites + noise], records, told)[0]
+        (answer,) = decode(question, [own * sites + noise], records, given)[0]
         found += answer.low <= truth <= answer.high
     return found
 
@@ -62,7 +62,7 @@ def hits(kind: str, sites: int, told: int) -> int:
 @pytest.mark.parametrize("sites", [3, 5, 10, 25, 40, 47, 50])
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_cover_at_every_coverage(kind: str, sites: int) -> None:
-    found = hits(kind, sites, told=sites)
+    found = hits(kind, sites, given=sites)
     assert found >= FEWEST
     assert found <= binom.ppf(1 - 1e-8, RELEASES, 0.97), "nor are they wider than they say"
 
@@ -70,7 +70,7 @@ def test_intervals_cover_at_every_coverage(kind: str, sites: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_of_another_coverage_do_not(kind: str) -> None:
     """A decoder that takes 47 sites for 25 covers too little: the test above would see it."""
-    assert hits(kind, 47, told=25) < FEWEST
+    assert hits(kind, 47, given=25) < FEWEST
 
 
 # ---- a function of the set
