@@ -57,7 +57,7 @@ class ShownStore(WatchedStore):
 
 
 class SumFleet(WatchedFleet):
-    """A watched fleet that knows each vector that was dealt; without noise unless it is told."""
+    """A watched fleet that knows each vector that was dealt; without noise unless asked for."""
 
     def __init__(
         self,

@@ -151,8 +151,8 @@ def test_a_deal_that_is_overwritten_is_carried(tmp_path: Path, monkeypatch: Patc
     dealing(fleet, question, "s0", query.digest[:MARK] + first)
     fleet.rounds(1, "desk", "s1")  # the roster names it
     dealing(fleet, question, "s0", query.digest[:MARK] + deal(query, "s0", [7], b"2" * 32), 2)
-    told = fleet.rounds(1, "s2", "s3", "s4")
-    assert any("names a deal of 's0' that is not here" in line for line in told)
+    shown = fleet.rounds(1, "s2", "s3", "s4")
+    assert any("names a deal of 's0' that is not here" in line for line in shown)
     assert "names a deal of 's0'" in fleet.stage(question, "s2")
     fleet.rounds(1, "desk")  # sees two, and carries the one that it named
     fleet.rounds(2, "desk", "s1", "s2", "s3", "s4")
@@ -207,15 +207,15 @@ def test_a_site_that_deals_wrongly(kind: str, tmp_path: Path, monkeypatch: Patch
     fleet.rounds(4, *honest)
     assert len(fleet.left(Kind.ANSWER)) == 7
     assert fleet.read(question) is None
-    told = fleet.stage(question)
+    shown = fleet.stage(question)
     if kind == "absurd":  # well dealt, and nobody can be named
-        assert "a site dealt an absurd value, and nobody can tell which" in told
-        assert not any(name in told for name in fleet.names)
+        assert "a site dealt an absurd value, and nobody can tell which" in shown
+        assert not any(name in shown for name in fleet.names)
         assert not fleet.left(Kind.WORDS)
     else:
         assert len(fleet.left(Kind.WORDS)) == 7
-        assert "s0 dealt wrongly" in told
-        assert not any(f"{name} " in told.replace("s0 dealt", "") for name in fleet.names[1:])
+        assert "s0 dealt wrongly" in shown
+        assert not any(f"{name} " in shown.replace("s0 dealt", "") for name in fleet.names[1:])
     assert {fleet.spent(name) for name in fleet.names[1:]} == {1.0}
 
 

@@ -309,12 +309,12 @@ def test_k4_bad_rosters_get_no_answer(lie: str, tmp_path: Path, monkeypatch: Pat
     said = fleet.rounds(2, *names)
     assert not fleet.left(Kind.ANSWER)
     assert len(fleet.key_files()) == 5  # the query is still open
-    told = fleet.stage(question, "s0")
+    shown = fleet.stage(question, "s0")
     words = {
         "too few": "names 3 of 5 sites", "an unknown deal": "names a deal of 's2' that is not here",
         "no roster": "waits for the asker's roster", "of another": "waits for the asker's roster",
     }  # fmt: skip
-    assert words[lie] in told
+    assert words[lie] in shown
     if lie in ("too few", "an unknown deal"):
         assert any("does not answer" in line for line in said)
 

@@ -1,7 +1,8 @@
 """Rule K9: when the charge for a deal may be given back.
 
-A `Close` says "I never answer q", signed, and is durable before it leaves. Of k - t + c + 1 that closed,
-at most c lie, so that at least k - t + 1 never answer, and at most t - 1 shares of any sum are ever known.
+A Close says "I never answer q", signed, and is durable before it leaves: on a board, an empty Answer. Of
+k - t + c + 1 that closed, at most c lie, so that at least k - t + 1 never answer, and at most t - 1 shares of
+any sum are ever known.
 """
 
 from __future__ import annotations
