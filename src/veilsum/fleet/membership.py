@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -300,9 +300,14 @@ class Membership:
         """What a post says, whose signature is checked by its own key."""
         post.header.check()
         try:
-            return cls._read(post)
+            return cls._of(post.data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FleetError(f"a membership is not written as one: {error!r}") from None
+
+    @classmethod
+    @lru_cache(8)  # sites of one process hold the same one, which never changes
+    def _of(cls, data: bytes) -> Self:
+        return cls._read(Post.parse(data))
 
     @classmethod
     def _read(cls, post: Post) -> Self:
