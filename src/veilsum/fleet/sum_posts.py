@@ -29,9 +29,9 @@ from veilsum.fleet.post import SALT, Header, Kind, Post, Topic, pack, unpack
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import check_room
 from veilsum.fleet.secure_sum.blame import Accused, blame
+from veilsum.fleet.secure_sum.close import CLOSED
 from veilsum.fleet.secure_sum.deal import valid_deal
 from veilsum.fleet.secure_sum.numbers import ALL_KEEP, SumNumbers, most_drawn, suggested
-from veilsum.fleet.secure_sum.once import CLOSED
 from veilsum.fleet.secure_sum.query import SumQuery, read_key
 from veilsum.fleet.secure_sum.roster import SumRoster, deal_hash
 from veilsum.fleet.secure_sum.total import SumFound, total

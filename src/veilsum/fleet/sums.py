@@ -38,9 +38,8 @@ from veilsum.fleet.release import Draft
 from veilsum.fleet.release_rules import SECURE_SUM, noise_for
 from veilsum.fleet.secure_sum.answer import CheckWords, answer
 from veilsum.fleet.secure_sum.blame import Accused
-from veilsum.fleet.secure_sum.close import refundable
+from veilsum.fleet.secure_sum.close import CLOSED, refundable
 from veilsum.fleet.secure_sum.deal import deal, public_key
-from veilsum.fleet.secure_sum.once import CLOSED
 from veilsum.fleet.secure_sum.query import Keeper, SumQuery, key_body, read_key
 from veilsum.fleet.secure_sum.roster import CarriedDeal, SumRoster, check_roster, deal_hash, propose
 from veilsum.fleet.secure_sum.total import enough, total

@@ -73,7 +73,7 @@ def answer(
     deals: Iterable[tuple[str, bytes]],
     kept: Mapping[WordKey, int] | None = None,
 ) -> tuple[bytes, CheckWords]:
-    """The keeper's only answer, and its words; `once.one_answer` sees to it that there is no other.
+    """The keeper's only answer, and its words; `fleet.release` sees to it that there is no other.
 
     Parameters
     ----------

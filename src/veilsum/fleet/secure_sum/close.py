@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from veilsum.fleet.secure_sum.query import SumQuery
 
+CLOSED = b""  # the body of an Answer that says: never
+
 
 def closes_needed(query: SumQuery) -> int:
     """k - t + c + 1."""

@@ -17,7 +17,6 @@ v, eta, the seed and the pads live in memory only. Drawing takes 13 us for a sha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -38,16 +37,8 @@ from veilsum.fleet.secure_sum.field import (
     to_bytes,
     uniform,
 )
-from veilsum.fleet.secure_sum.numbers import SumNumbers
 from veilsum.fleet.secure_sum.query import Keeper, SumQuery, good_key
-from veilsum.privacy.exact.entropy import SYSTEM, Entropy
 from veilsum.privacy.exact.grid import Integers
-from veilsum.privacy.laws import Law
-
-
-def noise_share(law: Law, numbers: SumNumbers, length: int, entropy: Entropy = SYSTEM) -> Integers:
-    """One site's part of the noise, exactly: h of them are `law`."""
-    return law.part(Fraction(1, numbers.honest)).draw(length, entropy)
 
 
 def deal(query: SumQuery, site: str, vector: Sequence[int] | Integers, seed: bytes) -> bytes:

@@ -12,7 +12,6 @@ Why t is what it is: `docs/secure-sum-proof.md`.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -179,14 +178,3 @@ def most_drawn(sites: int, corrupt: int, keepers: int, bits: int = MISSES) -> in
             break
         c -= 1
     return c
-
-
-def drawn(membership: bytes, beacon: bytes, sites: int, keepers: int) -> tuple[int, ...]:
-    """Indices of the sites that keep, from a beacon that nobody knew when the membership was signed."""
-
-    def order(index: int) -> bytes:
-        return hashlib.sha256(
-            b"veilsum keepers 1" + membership + beacon + index.to_bytes(4, "big")
-        ).digest()
-
-    return tuple(sorted(sorted(range(sites), key=order)[:keepers]))
