@@ -202,8 +202,10 @@ class SeatStep:
                     )
 
     def _carry(self, posted: Posted, header: Header) -> None:
-        times = max(header.readings, header.draws) if posted.question.timetable else header.draws
-        event = posted.question.event.times(max(times, 1))
+        times = header.draws
+        if posted.question.timetable is not None:  # how many it moves is private: at most so many
+            times = header.readings or posted.question.most_records * header.draws
+        event = posted.question.event.times(max(times, header.draws, 1))
         with self.site.file.transaction():
             for start, end in protocol_of(posted.question.protocol).carry(posted, header.last):
                 self.site.ledger.carry(
