@@ -33,7 +33,10 @@ def test_a_broken_mechanism_is_refuted(case: Any) -> None:
 
 def test_the_suite_has_every_mechanism_of_the_package() -> None:
     names = set(mechanisms.MECHANISMS) - {mechanisms.IdentityMechanism.name}
-    alone = {"masked", "secure-sum"}  # no noise of one agent: test_sum_audit.py audits the sum of all
+    alone = {
+        "masked",
+        "secure-sum",
+    }  # no noise of one agent: test_sum_audit.py audits the sum of all
     assert {"laplace", "smooth-laplace", "student-t"} <= names
     assert names - alone == {c.name.partition(" at ")[0] for c in PROVED} - EXACT
 

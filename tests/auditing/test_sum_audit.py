@@ -12,8 +12,8 @@ from veilsum.errors import PrivacyError
 from veilsum.privacy import (
     Batches,
     DiscreteLaplace,
-    SecureSumDP,
     SecureParameters,
+    SecureSumDP,
     SignalDP,
     Skellam,
 )

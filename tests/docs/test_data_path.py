@@ -132,7 +132,9 @@ def test_a_step_of_a_fleet_follows_the_page(tmp_path: Path) -> None:
     with traced(listed("veilsum fleet step")) as calls, fleet.open("s0") as site:
         (report,) = step(site, fleet.now)
     assert not report.problems
-    assert list(dict.fromkeys(calls)) == listed("veilsum fleet step")  # some are done again at the end
+    assert list(dict.fromkeys(calls)) == listed(
+        "veilsum fleet step"
+    )  # some are done again at the end
 
 
 def test_a_step_that_happens_twice_is_noticed() -> None:

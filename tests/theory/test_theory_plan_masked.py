@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from veilsum import algorithms, families, networks, theory
-from veilsum.algorithms.masked_session import CROSSINGS, RECORD_BYTES
+from veilsum.algorithms.masked_session import RECORD_BYTES
+from veilsum.algorithms.summed import CROSSINGS
 from veilsum.errors import PrivacyError, VeilsumError
 from veilsum.privacy import Batches, MaskedDP, NetworkDP, SignalDP, plan
 from veilsum.simulation import Problem, SyntheticSignals

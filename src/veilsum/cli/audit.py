@@ -25,13 +25,16 @@ Fault = Annotated[
 Rounds = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Rounds of messages that the attacker sees.", show_default="3; none of a sum over a roster"
+        min=0,
+        help="Rounds of messages that the attacker sees.",
+        show_default="3; none of a sum over a roster",
     ),
 ]
 Colluders = Annotated[
     int | None,
     typer.Option(
-        min=0, help="Members that collude against a sum over a roster; as many as it covers unless given."
+        min=0,
+        help="Members that collude against a sum over a roster; as many as it covers unless given.",
     ),
 ]
 

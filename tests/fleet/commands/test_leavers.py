@@ -1,4 +1,4 @@
-"""Members that leave, and a board that is not where it was: answers stay, and nothing is written elsewhere."""
+"""Members that leave, and a board that is not where it was: answers stay, nothing is written elsewhere."""
 
 from __future__ import annotations
 
