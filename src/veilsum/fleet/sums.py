@@ -182,14 +182,14 @@ class SumProtocol(BoardProtocol):
         roster = None if secret is None else roster_of(work.board, query)
         if roster is None or secret is None or work.now > over(work):
             return
-        held = bodies(query, deals_of(work.board, query, carried(query, roster)))
+        deals = deals_of(work.board, query, carried(query, roster))
+        held = bodies(query, deals)
         try:
             made, words = answer(query, label, secret, roster, held, kept_words(work, query))
         except FleetError as error:
             work.say(f"does not answer {work.posted.question.title()} yet: {error}")
             return
-        named = {hash for _, hash in roster.deals}
-        chosen = [item for item in held if deal_hash(query, *item) in named]
+        chosen = bodies(query, {hash: deals[hash] for _, hash in roster.deals})
         work.releases.draw(
             Draft(
                 topic, 1, 1, lambda _: made, made, fresh=True,
