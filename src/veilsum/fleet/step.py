@@ -134,7 +134,7 @@ class SeatStep:
                     self.seat.forget(one.terms)
                 else:
                     self.consider(member, one)
-            going = [one.terms for one in posted if not closed(one, self.now)]
+            going = [one.terms for one in posted if one.open and not closed(one, self.now)]
             erase_over(self.site.folder, self.seat.fleet, going)
             self.open()
         finally:

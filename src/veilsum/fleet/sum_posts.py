@@ -322,11 +322,15 @@ def found_sum(board: Board, posted: Posted) -> SumFound | None:
 
 
 def _liars(membership: Membership, query: SumQuery) -> int:
-    """c, of the query and as it is signed now; sites that left since may be too many for a new query."""
+    """c, of the query and as it is signed now.
+
+    Where so many sites have left that nothing can be asked, a fifth of all members that there ever were: what
+    the query says of itself may be forged.
+    """
     try:
         signed = numbers_of(membership).colluding
     except FleetError:
-        signed = 0
+        signed = max(1, len(membership.members) // 5)
     return max(signed, query.numbers.colluding)
 
 
