@@ -30,21 +30,7 @@ NOT_HERE = (  # options of a table that a fleet does not have
 
 @dataclass(frozen=True)
 class FleetWords:
-    """What the command line says of a fleet.
-
-    Parameters
-    ----------
-    address : str
-        Of its board.
-    protocol, deadline, every
-        As they were typed.
-    sites_per_person, most_records, quorum
-        Of the question.
-    fresh, no_wait : bool
-        Whether to pay for another draw; whether to leave once the question is posted.
-    more : mapping
-        What a question has besides, by its field.
-    """
+    """What the command line says of a fleet."""
 
     address: str
     protocol: str | None = None
@@ -53,9 +39,9 @@ class FleetWords:
     sites_per_person: int = 1
     most_records: int | None = None
     quorum: int | None = None
-    fresh: bool = False
-    no_wait: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)
+    fresh: bool = False  # pays for another draw
+    no_wait: bool = False  # leaves once the question is posted
+    more: Mapping[str, Any] = field(default_factory=dict)  # fields of a question
 
 
 def refuse(given: Mapping[str, Any]) -> None:

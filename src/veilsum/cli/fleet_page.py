@@ -23,17 +23,7 @@ SLOWEST = 3  # reports of a large network that may be missing
 
 
 class UpPage:
-    """Serves the page of a local cluster; an observer of it.
-
-    Parameters
-    ----------
-    address : PageAddress
-        Where to serve it.
-    unit, title : str
-        Of the estimates, and of the scenario.
-    estimates : bool
-        Whether estimates may be shown.
-    """
+    """Serves the page of a local cluster; an observer of it."""
 
     def __init__(self, address: PageAddress, unit: str, title: str, estimates: bool) -> None:
         """Nothing is served yet; the address is checked."""

@@ -17,42 +17,19 @@ from veilsum.fleet.secure_sum.numbers import SumNumbers
 
 @dataclass(frozen=True)
 class BoardAnswer:
-    """The sum that a board answers, and whom it covers.
-
-    Parameters
-    ----------
-    question : FleetQuestion
-        What was asked.
-    steps : tuple of int
-        The noised sum, in steps; secret of nobody.
-    records : int
-        Of the sites in it; 0 where that is private.
-    draws : Fraction
-        How many draws of the question's noise are in it.
-    sites : tuple of str
-        Whose records are in, by name.
-    missing : tuple of str
-        Members whose are not.
-    left_out : mapping
-        Sites whose posts no honest site could have made, and why.
-    at_odds : tuple of str
-        Keepers whose answers disagree with the others.
-    numbers : SumNumbers, optional
-        Of a secure sum.
-    latest : tuple of int
-        The slot that the newest register ends with, and how many sites have it.
-    """
+    """The sum that a board answers, and whom it covers."""
 
     question: FleetQuestion
-    steps: tuple[int, ...]
-    records: int
-    draws: Fraction
-    sites: tuple[str, ...]
+    steps: tuple[int, ...]  # noised; secret of nobody
+    records: int  # 0 where that is private
+    draws: Fraction  # of the question's noise that are in it
+    sites: tuple[str, ...]  # whose records are in
     missing: tuple[str, ...]
+    # posted what no honest site could have made, and why
     left_out: Mapping[str, str] = field(default_factory=dict)
-    at_odds: tuple[str, ...] = ()
-    numbers: SumNumbers | None = None
-    latest: tuple[int, int] = (0, 0)
+    at_odds: tuple[str, ...] = ()  # keepers whose answers disagree with the others
+    numbers: SumNumbers | None = None  # of a secure sum
+    latest: tuple[int, int] = (0, 0)  # last slot of the newest register, and how many sites have it
 
     @property
     def covers(self) -> str:

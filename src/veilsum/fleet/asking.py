@@ -43,17 +43,7 @@ MARGIN = 5.0  # seconds for another step to end
 
 @dataclass(frozen=True)
 class FleetReply:
-    """An answered question.
-
-    Parameters
-    ----------
-    reply : Reply
-        As `asking.ask` gives it.
-    answer : BoardAnswer
-        Whom it covers.
-    fleet : str
-        Its name.
-    """
+    """An answered question."""
 
     reply: Reply
     answer: BoardAnswer
@@ -74,35 +64,15 @@ class FleetReply:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a question is.
-
-    Parameters
-    ----------
-    done : FleetReply, optional
-        Its answer, if it is complete.
-    stage : str
-        What it waits for, for whom.
-    so_far : FleetReply, optional
-        An answer that more sites may join.
-    """
+    """Where a question is."""
 
     done: FleetReply | None
-    stage: str = ""
-    so_far: FleetReply | None = None
+    stage: str = ""  # what it waits for, for whom
+    so_far: FleetReply | None = None  # an answer that more sites may join
 
 
 class Asking:
-    """A member that asks, in its folder.
-
-    Parameters
-    ----------
-    folder : Path
-        With site.toml and site.db.
-    address : str
-        Of the fleet, as it was typed.
-    opening : function of a folder
-        Opens a site.
-    """
+    """A member that asks, in its folder."""
 
     def __init__(self, folder: Path, address: str, opening: Callable[[Path], Site] = Site) -> None:
         """Without opening it."""

@@ -106,24 +106,12 @@ class Fork:
 
 @dataclass
 class Board:
-    """A set of posts of one fleet.
+    """A set of posts of one fleet."""
 
-    Attributes
-    ----------
-    membership : Membership, optional
-        The newest one; without it no key is known.
-    registers : dict
-        By topic and key.
-    forks : dict
-        Evidence, by topic and key.
-    dropped : Counter
-        What was refused, by reason; not a part of the set.
-    """
-
-    membership: Membership | None = None
+    membership: Membership | None = None  # without it no key is known
     registers: dict[Topic, dict[bytes, TopicRegister]] = field(default_factory=dict)
-    forks: dict[tuple[Topic, bytes], Fork] = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
+    forks: dict[tuple[Topic, bytes], Fork] = field(default_factory=dict)  # evidence
+    dropped: Counter[str] = field(default_factory=Counter)  # refused, by reason
     changed: set[tuple[Topic, bytes]] = field(default_factory=set)  # since `saved` was called
 
     def become(self, other: Board) -> None:

@@ -83,17 +83,7 @@ def _unopened(path: Path, error: sqlite3.OperationalError) -> str:
 
 
 class SiteFile:
-    """An open site.db.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file.
-    new : bool
-        Whether to make it; else it must be there.
-    durable : bool
-        Whether to wait for the disk; tests of many sites in virtual time need not.
-    """
+    """An open site.db; not `durable`, it never waits for the disk: tests of many sites in virtual time."""
 
     def __init__(
         self, path: Path, *, new: bool = False, durable: bool = True, wait: float = WAIT
@@ -366,15 +356,7 @@ class SiteFile:
 
 
 class HeldLists(Mapping[bytes, Seen]):
-    """What others last said that they hold, by key; each list is read when it is asked for.
-
-    Parameters
-    ----------
-    file : SiteFile
-        Of the site.
-    fleet : bytes
-        Whose members.
-    """
+    """What others last said that they hold, by key; each list is read when it is asked for."""
 
     def __init__(self, file: SiteFile, fleet: bytes) -> None:
         """Without reading any."""

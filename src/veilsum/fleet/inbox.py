@@ -25,24 +25,12 @@ SHOWN = 8  # digits of a question
 
 @dataclass(frozen=True)
 class InboxItem:
-    """A question to this site.
-
-    Parameters
-    ----------
-    seat : Seat
-        In which fleet.
-    posted : Posted
-        The question, and who asks.
-    verdict : str
-        "yes", "no", or empty: it waits for a person.
-    by : str
-        "policy" or "person".
-    """
+    """A question to this site."""
 
     seat: Seat
     posted: Posted
-    verdict: str = ""
-    by: str = ""
+    verdict: str = ""  # "yes", "no", or empty: it waits for a person
+    by: str = ""  # "policy" or "person"
 
     @property
     def mark(self) -> str:

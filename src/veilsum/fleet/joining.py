@@ -84,20 +84,10 @@ def named(text: str, usual: str = "fleet") -> str:
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """A site's line to the authority: its name, its key, the roles that it asks for.
-
-    Parameters
-    ----------
-    name, key : str
-        Of the member to be; the key in hexadecimal digits.
-    roles : tuple of str
-        Of `membership.ROLES`.
-    signature : str
-        Of the key, in hexadecimal digits.
-    """
+    """A site's line to the authority: its name, its key, the roles that it asks for."""
 
     name: str
-    key: str
+    key: str  # in hexadecimal digits, as the signature
     roles: tuple[str, ...] = SITES
     signature: str = ""
 
@@ -284,20 +274,7 @@ def begin(
 ) -> tuple[Membership, WitnessProbe]:  # fmt: skip
     """Begin a fleet: the authority's key, a member that asks, and epoch 1 on the board.
 
-    Parameters
-    ----------
-    folder
-        An empty one.
-    address
-        Of the board; a folder is made.
-    name
-        Of the fleet; from its address without one.
-    desk
-        Name of the member that asks.
-    mounted
-        Somebody says of a folder that all sites mount the same one.
-    witnesses
-        Whether members are to be witnesses in any case.
+    `mounted`: all sites mount the same folder. `witnesses`: members are witnesses in any case.
     """
     check_empty(folder)
     store = opened(address, folder, create=True)
@@ -366,13 +343,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 
 
 class FleetAuthority:
-    """The authority of a fleet, in the folder where it began: what it may do, each the next epoch.
-
-    Parameters
-    ----------
-    folder : Path
-        With authority.key, site.toml and site.db.
-    """
+    """The authority of a fleet, in the folder where it began: what it may do, each the next epoch."""
 
     def __init__(self, folder: Path) -> None:
         """Without opening anything but the key."""
@@ -491,19 +462,7 @@ def requested(
     membership: Membership, requests: Sequence[JoinRequest], words: Sequence[str],
     roles: Sequence[str] = (),
 ) -> list[JoinRequest]:  # fmt: skip
-    """Which requests `NAME` and `NAME=KEY` mean.
-
-    Parameters
-    ----------
-    membership
-        As it is.
-    requests
-        On the board.
-    words
-        Names, or names with the digits that a key begins with, 20 at least.
-    roles
-        Instead of those that they ask for.
-    """
+    """Which requests `NAME` and `NAME=KEY` mean; KEY is 20 digits that a key begins with, at least."""
     found = []
     for word in words:
         name, _, digits = word.partition("=")

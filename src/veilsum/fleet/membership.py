@@ -36,24 +36,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 @dataclass(frozen=True)
 class Member:
-    """A member: its name, its key, the keys that it had before, and what it may do.
+    """A member: its name, its key, the keys that it had before, and what it may do."""
 
-    Parameters
-    ----------
-    name : str
-        In lower case.
-    key : str
-        Ed25519, in hexadecimal digits.
-    roles : tuple of str
-        Of `ROLES`; none for a member that left.
-    closed : tuple of str
-        Keys that it had before.
-    """
-
-    name: str
-    key: str
-    roles: tuple[str, ...] = (SITE, KEEPER)
-    closed: tuple[str, ...] = ()
+    name: str  # in lower case
+    key: str  # Ed25519, in hexadecimal digits
+    roles: tuple[str, ...] = (SITE, KEEPER)  # none: it left
+    closed: tuple[str, ...] = ()  # keys that it had before
 
     def __post_init__(self) -> None:
         """Refuse names, keys and roles that are none."""
@@ -94,21 +82,11 @@ def _check_key(text: str, name: str) -> None:
 
 @dataclass(frozen=True)
 class Witnesses:
-    """Who must hold a header before its body leaves: the store, or members.
+    """Who must hold a header before its body leaves: the store, or members."""
 
-    Parameters
-    ----------
-    members : tuple of str
-        Names; none: the store.
-    needed : int
-        W.
-    silent : int
-        k, how many may withhold or forget.
-    """
-
-    members: tuple[str, ...] = ()
-    needed: int = 0
-    silent: int = 0
+    members: tuple[str, ...] = ()  # names; none: the store
+    needed: int = 0  # W
+    silent: int = 0  # k, how many may withhold or forget
 
     def __post_init__(self) -> None:
         """Refuse numbers under which a release may be opened twice, or never."""
@@ -133,39 +111,17 @@ class Witnesses:
 
 @dataclass(frozen=True)
 class Membership:
-    """Who is in, as the authority says: see the module.
-
-    Parameters
-    ----------
-    fleet : str
-        Its name.
-    founder : str
-        The key of the authority that began it, in hexadecimal digits; it names the fleet for ever.
-    number : int
-        The epoch.
-    members : tuple of Member
-        In the order in which they came.
-    witnesses : Witnesses
-        Who must hold a header before its body leaves.
-    addresses : tuple of str
-        Of the board; the first is the one that witnesses.
-    sums : mapping
-        Numbers of secure sums that are not the usual ones.
-    clock : int
-        Seconds that clocks may be apart.
-    successor : str
-        The key that signs all later epochs, in hexadecimal digits; empty for the same one.
-    """
+    """Who is in, as the authority says: see the module."""
 
     fleet: str
-    founder: str
-    number: int
-    members: tuple[Member, ...]
+    founder: str  # hexadecimal digits of the first key; it names the fleet for ever
+    number: int  # the epoch
+    members: tuple[Member, ...]  # in the order in which they came
     witnesses: Witnesses
-    addresses: tuple[str, ...]
-    sums: Mapping[str, Any]
-    clock: int = CLOCK
-    successor: str = ""
+    addresses: tuple[str, ...]  # the first one witnesses
+    sums: Mapping[str, Any]  # of secure sums: what is not usual
+    clock: int = CLOCK  # seconds that clocks may be apart
+    successor: str = ""  # the key that signs all later epochs; empty: the same one
     post: Post | None = None
     fork: tuple[bytes, bytes] | None = None
 

@@ -42,21 +42,11 @@ LONGEST = (
 
 @dataclass(frozen=True)
 class PoolRegister:
-    """The body of a pool's post.
+    """The body of a pool's post."""
 
-    Parameters
-    ----------
-    total : tuple of int
-        The sum of all releases, noise and all, in steps.
-    last : tuple of int
-        The last release.
-    records : int
-        Of the last release; 0 where that is private.
-    """
-
-    total: tuple[int, ...]
-    last: tuple[int, ...]
-    records: int
+    total: tuple[int, ...]  # of all releases, noise and all, in steps
+    last: tuple[int, ...]  # the last release
+    records: int  # of the last release; 0 where that is private
 
     @property
     def data(self) -> bytes:

@@ -39,36 +39,16 @@ class SiteData(Protocol):
 
 @dataclass
 class Work:
-    """One question at one site, now.
-
-    Parameters
-    ----------
-    posted : Posted
-        The question.
-    seat : Seat
-        The site's place in the fleet.
-    releases : Releases
-        What it may release there.
-    data : SiteData, optional
-        Its readings; None for a member without.
-    folder : Path
-        Of the site.
-    now : int
-        UTC seconds.
-    since : int
-        When this site agreed, or asked.
-    say : function of a text
-        Of what a person should know.
-    """
+    """One question at one site, now."""
 
     posted: Posted
     seat: Seat
     releases: Releases
-    data: SiteData | None
+    data: SiteData | None  # None: a member without
     folder: Path
     now: int
-    since: int
-    say: Callable[[str], None]
+    since: int  # when this site agreed, or asked
+    say: Callable[[str], None]  # what a person should know
 
     @property
     def board(self) -> Board:

@@ -51,38 +51,18 @@ class Claimed(Enum):
 
 @dataclass(frozen=True)
 class Draft:
-    """What is to be released: everything but the draw.
-
-    Parameters
-    ----------
-    topic : Topic
-        Of the post.
-    first, last : int
-        Slots that it covers.
-    make : function of an Entropy
-        The body; called once, within the transaction.
-    content : bytes
-        All that shapes the body but the draw, exactly; secret.
-    draws, readings : int
-        So far, this one included.
-    spending : Spending, optional
-        What it costs; None for what says nothing of a reading.
-    fresh : bool
-        Whether it draws from the operating system.
-    also : function, optional
-        What is kept with it, within the transaction.
-    """
+    """What is to be released: everything but the draw."""
 
     topic: Topic
-    first: int
+    first: int  # slots that it covers
     last: int
-    make: Callable[[Entropy], bytes]
-    content: bytes
-    draws: int = 1
+    make: Callable[[Entropy], bytes]  # the body; called once, within the transaction
+    content: bytes  # all that shapes the body but the draw, exactly; secret
+    draws: int = 1  # so far, this one included, as the readings
     readings: int = 0
-    spending: Spending | None = None
-    fresh: bool = False
-    also: Callable[[], None] | None = None
+    spending: Spending | None = None  # None: it says nothing of a reading
+    fresh: bool = False  # draws from the operating system
+    also: Callable[[], None] | None = None  # kept with it, within the transaction
 
 
 class Witness(ABC):
@@ -171,17 +151,7 @@ def witness_of(membership: Membership) -> Witness:
 
 
 class Releases:
-    """What a site releases on one board.
-
-    Parameters
-    ----------
-    seat : Seat
-        The site's place in the fleet.
-    ledger : SiteLedger
-        Of the site, over all boards.
-    now : int
-        UTC seconds.
-    """
+    """What a site releases on one board."""
 
     def __init__(self, seat: Seat, ledger: SiteLedger, now: int) -> None:
         """Without doing anything."""

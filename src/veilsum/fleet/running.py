@@ -40,21 +40,11 @@ _RANDOM = SystemRandom()
 
 @dataclass
 class StepOutcome:
-    """What a step did, for people and for cron.
+    """What a step did, for people and for cron."""
 
-    Parameters
-    ----------
-    code : int
-        As the module says.
-    lines : list of str
-        What is worth saying now.
-    moved : bool
-        Whether anything was done, so that more may be due soon.
-    """
-
-    code: int = DONE
+    code: int = DONE  # as the module says
     lines: list[str] = field(default_factory=list)
-    moved: bool = False
+    moved: bool = False  # more may be due soon
 
 
 def one_step(folder: Path, now: int, opening: Callable[[Path], Site] = Site) -> StepOutcome:
@@ -172,21 +162,7 @@ def run(
     folder: Path, *, every: float, say: Callable[[str], None], clock: Callable[[], float],
     wait: Callable[[float], bool], opening: Callable[[Path], Site] = Site,
 ) -> int:  # fmt: skip
-    """Step until `wait` says that it is over; the last exit code.
-
-    Parameters
-    ----------
-    folder
-        Of the site.
-    every
-        Seconds between two steps where nothing happens; sooner while something does.
-    say
-        Takes a line.
-    clock
-        UTC seconds.
-    wait
-        Sleeps for so many seconds; True if it is to end.
-    """
+    """Step until `wait` says that it is over, sooner while something happens; the last exit code."""
     pause, failures, last = SOONEST, 0, ""
     while True:
         found = one_step(folder, int(clock()), opening)

@@ -62,17 +62,7 @@ class Traffic:
 
 
 class Seat:
-    """A site's place in one fleet.
-
-    Parameters
-    ----------
-    file : SiteFile
-        Of the site.
-    fleet : bytes
-        The key of the authority that began it.
-    stores : sequence of Store
-        Where the board is; the first one witnesses, where a store does.
-    """
+    """A site's place in one fleet; the first of its stores witnesses, where a store does."""
 
     def __init__(self, file: SiteFile, fleet: bytes, stores: Sequence[Store]) -> None:
         """Load what was saved."""

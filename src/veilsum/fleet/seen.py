@@ -35,25 +35,14 @@ Entries = Mapping[Topic, Mapping[bytes, tuple[int, bytes]]]
 class Seen:
     """What a member holds, signed by its key.
 
-    Parameters
-    ----------
-    key : bytes
-        The member's.
-    counter : int
-        One more each time.
-    at : int
-        UTC seconds, by its clock.
-    digest : bytes
-        Of its board.
-    entries : mapping
-        For each topic, by the first bytes of a key: number, and the first bytes of the header's hash, or
-        none of any hash.
+    `entries`: for each topic, by the first bytes of a key: number, and the first bytes of the header's hash,
+    or none of any hash.
     """
 
     key: bytes
-    counter: int
-    at: int
-    digest: bytes
+    counter: int  # one more each time
+    at: int  # UTC seconds, by its clock
+    digest: bytes  # of its board
     entries: Entries = field(default_factory=dict)
     signature: bytes = bytes(SIGNATURE)
 

@@ -30,19 +30,7 @@ TOML = "site.toml"
 
 
 class LocalData:
-    """The readings of a site, as protocols see them: encoded, and nothing else.
-
-    Parameters
-    ----------
-    source : DataSource
-        Of site.toml.
-    name : str
-        Under which its charges stand in the ledger.
-    book : Codebook, optional
-        What is public about it.
-    decimal : str
-        The decimal mark of numbers in text.
-    """
+    """The readings of a site, as protocols see them: encoded; `name` is theirs in the ledger."""
 
     def __init__(
         self, source: DataSource, name: str, book: Codebook | None, decimal: str = "."
@@ -82,19 +70,7 @@ def _any(columns: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
 
 
 class Site:
-    """An open site.
-
-    Parameters
-    ----------
-    folder : Path
-        With site.toml and site.db.
-    durable : bool
-        Whether to wait for the disk.
-    stores : function of an address
-        Opens a store; `open_store` unless a test has others.
-    source : DataSource, optional
-        Instead of that of site.toml.
-    """
+    """An open site."""
 
     def __init__(
         self, folder: Path, *, durable: bool = True, stores: Callable[[str], Store] = open_store,

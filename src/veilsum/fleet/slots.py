@@ -45,10 +45,7 @@ class SlotRelease:
 def next_release(work: Work, times: Timetable, covered: int) -> SlotRelease | None:
     """What a site releases next; None if nothing is due.
 
-    Raises
-    ------
-    BudgetSpentError
-        If something is, and the budget covers none of it.
+    A BudgetSpentError says that something is, and that the budget covers none of it.
     """
     assert work.data is not None
     first = times.slot_at(work.since)

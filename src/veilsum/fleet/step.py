@@ -33,49 +33,17 @@ KEPT = 30 * 86_400  # seconds after a deadline during which late posts are read
 
 @dataclass
 class SeatReport:
-    """What a step did in one fleet.
-
-    Parameters
-    ----------
-    fleet : str
-        Its name.
-    done : list of str
-        What was posted and released, in words.
-    waiting : list of str
-        What a person should know or do.
-    problems : list of str
-        What could not be done, and will be tried again.
-    traffic : Traffic
-        Calls and bytes.
-    """
+    """What a step did in one fleet."""
 
     fleet: str
-    done: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)  # posted and released
+    waiting: list[str] = field(default_factory=list)  # what a person should know or do
+    problems: list[str] = field(default_factory=list)  # will be tried again
     traffic: Traffic = field(default_factory=Traffic)
 
 
 def step(site: Site, now: int) -> list[SeatReport]:
-    """Do what is due, in all fleets of a site.
-
-    Parameters
-    ----------
-    site : Site
-        Open.
-    now : int
-        UTC seconds.
-
-    Returns
-    -------
-    list of SeatReport
-        One for each fleet.
-
-    Raises
-    ------
-    StoppedError
-        If the site has stopped for good.
-    """
+    """Do what is due, in all fleets of a site; a StoppedError ends it for good."""
     reports = []
     for seat in site.seats.values():
         report = SeatReport(seat.name, traffic=seat.traffic)
@@ -94,19 +62,7 @@ def step(site: Site, now: int) -> list[SeatReport]:
 
 
 class SeatStep:
-    """A step in one fleet.
-
-    Parameters
-    ----------
-    site : Site
-        Open.
-    seat : Seat
-        Its place in the fleet.
-    now : int
-        UTC seconds.
-    report : SeatReport
-        What is written into.
-    """
+    """A step in one fleet."""
 
     made = Releases  # a test has others
 

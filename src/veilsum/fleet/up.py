@@ -49,17 +49,7 @@ def generated(folder: Path, name: str, seed: int, rows: int = ROWS) -> Path:
 
 
 class LocalFleet:
-    """A fleet in one folder.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty one.
-    tables : sequence of Path
-        Of the sites, which are called by their files.
-    epsilon : float
-        The budget of each.
-    """
+    """A fleet in one folder."""
 
     def __init__(self, folder: Path, tables: Sequence[Path], epsilon: float = 100.0) -> None:
         """Begin, join, admit."""

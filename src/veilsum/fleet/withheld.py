@@ -27,28 +27,14 @@ RELEASE, GONE, QUESTION = "release", "gone", "question"
 
 @dataclass(frozen=True)
 class NotShown:
-    """What is missing, and who says that it is there: texts, as they are kept.
+    """What is missing, and who says that it is there: texts, as they are kept."""
 
-    Parameters
-    ----------
-    what : str
-        One of the three.
-    kind, terms : str
-        Of its topic: a word, and hexadecimal digits.
-    key : str
-        Whose it is, in hexadecimal digits; empty for a question.
-    number : int
-        Of a release.
-    by : str
-        The key of the member that lists it, or the address of the store.
-    """
-
-    what: str
-    kind: str
+    what: str  # one of the three
+    kind: str  # of its topic, as terms
     terms: str
-    key: str
+    key: str  # empty for a question
     number: int
-    by: str
+    by: str  # the key of the member that lists it, or the address of the store
 
     @property
     def topic(self) -> Topic:

@@ -40,18 +40,10 @@ WordKey = tuple[bytes, str, bytes]  # q, site, E
 
 @dataclass(frozen=True)
 class CheckWords:
-    """The single check words of one keeper over a roster: kept, and posted on demand.
+    """The single check words of one keeper over a roster: kept, and posted on demand."""
 
-    Parameters
-    ----------
-    roster : bytes
-        H(F).
-    words : tuple of int
-        In the order of the roster.
-    """
-
-    roster: bytes
-    words: tuple[int, ...]
+    roster: bytes  # H(F)
+    words: tuple[int, ...]  # in the order of the roster
 
     @property
     def body(self) -> bytes:
@@ -73,33 +65,10 @@ def answer(
     deals: Iterable[tuple[str, bytes]],
     kept: Mapping[WordKey, int] | None = None,
 ) -> tuple[bytes, CheckWords]:
-    """The keeper's only answer, and its words; `fleet.release` sees to it that there is no other.
+    """The keeper's only answer, to be durable before it leaves, and its words; K4 refuses with a reason.
 
-    Parameters
-    ----------
-    query : SumQuery
-    keeper : str
-        Its label.
-    secret : bytes
-        Of the key that the query lists for it.
-    roster : SumRoster
-        Posted by the query's proposer.
-    deals : iterable of (str, bytes)
-        Site and body of every deal whose post the board verified, several of one site if there are.
-    kept : mapping, optional
-        Check words of this query that were computed before.
-
-    Returns
-    -------
-    body : bytes
-        To be durable before it leaves.
-    words : CheckWords
-        To be kept with it.
-
-    Raises
-    ------
-    FleetError
-        If the roster is refused (rule K4), with the reason.
+    `fleet.release` sees to it that there is no other. `deals` are those whose posts the board verified,
+    several of one site if there are; `kept` are words of this query that were computed before.
     """
     if keeper not in query.point:
         raise FleetError(f"{keeper!r} is no keeper of query {query.name!r}")

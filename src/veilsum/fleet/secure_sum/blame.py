@@ -28,21 +28,11 @@ from veilsum.fleet.secure_sum.total import agreeing
 
 @dataclass(frozen=True)
 class Accused:
-    """What the words show.
+    """What the words show."""
 
-    Parameters
-    ----------
-    pairs : tuple of (str, str)
-        Site and keeper, of whom at least one did wrong.
-    unclear : tuple of str
-        Sites whose words are off, and too few of them on: the site did wrong, or several keepers.
-    sites, keepers : tuple of str
-        Those named alone.
-    """
-
-    pairs: tuple[tuple[str, str], ...]
-    unclear: tuple[str, ...]
-    sites: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]  # site and keeper, of whom at least one did wrong
+    unclear: tuple[str, ...]  # the site did wrong, or several keepers: too few words are on
+    sites: tuple[str, ...]  # each alone did wrong; so the keepers
     keepers: tuple[str, ...]
 
 

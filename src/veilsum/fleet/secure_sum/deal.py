@@ -42,23 +42,7 @@ from veilsum.privacy.exact.grid import Integers
 
 
 def deal(query: SumQuery, site: str, vector: Sequence[int] | Integers, seed: bytes) -> bytes:
-    """The body of the site's only post.
-
-    Parameters
-    ----------
-    query : SumQuery
-    site : str
-        The label of the one who deals.
-    vector : sequence of int
-        In steps, with the noise share in it.
-    seed : bytes
-        32 fresh bytes of the operating system.
-
-    Returns
-    -------
-    bytes
-        For ever: keep these, and nothing else of it.
-    """
+    """The body of the site's only post, kept for ever; the noise share is in `vector`, `seed` is fresh."""
     if site not in query.index:
         raise FleetError(f"{site!r} is no site of query {query.name!r}")
     if len(vector) != query.length or len(seed) != 32:

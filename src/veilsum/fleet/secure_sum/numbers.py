@@ -33,19 +33,6 @@ FAR = 2.0**-60  # probability that honest noise makes a sum implausible
 class SumNumbers:
     """The numbers that the authority signs; a query may list fewer keepers, and packs as it likes.
 
-    Parameters
-    ----------
-    sites, keepers : int
-        n and k.
-    colluding, corrupt : int
-        c keepers and c' sites that may pool what they know: the promise is of all others.
-    absent : int
-        d sites that a roster may leave out.
-    wrong : int
-        e keepers whose answers may be wrong.
-    pack : int
-        l coordinates in a polynomial: divides the bytes, and asks for l - 1 more answers.
-
     Examples
     --------
     >>> numbers = suggested(50)
@@ -53,13 +40,13 @@ class SumNumbers:
     (31, 35, 19, 1.195)
     """
 
-    sites: int
-    keepers: int
-    colluding: int
-    corrupt: int
-    absent: int
-    wrong: int = 0
-    pack: int = 1
+    sites: int  # n
+    keepers: int  # k
+    colluding: int  # c keepers that may pool what they know with the corrupt sites
+    corrupt: int  # c' sites; the promise is of all others
+    absent: int  # d sites that a roster may leave out
+    wrong: int = 0  # e keepers whose answers may be wrong
+    pack: int = 1  # l coordinates in a polynomial: divides the bytes, asks for l - 1 more answers
 
     def __post_init__(self) -> None:
         """Refuse numbers that leave nobody protected, or no sum."""
@@ -128,10 +115,7 @@ class SumNumbers:
     def plausible(self, largest: int, law: Law) -> int:
         """The largest sum in steps that sites with values up to `largest` in size can have.
 
-        Raises
-        ------
-        FleetError
-            If log2 n + log2(range/step) + 2 > 60: a sum could then wrap around the field.
+        Refused if log2 n + log2(range/step) + 2 > 60: a sum could then wrap around the field.
         """
         if self.sites * 2 * largest > 1 << WIDEST:
             raise FleetError(
@@ -145,10 +129,7 @@ class SumNumbers:
 def suggested(sites: int, dimension: int = 1, wrong: int = 0) -> SumNumbers:
     """Numbers for a fleet: a fifth of the sites corrupt, a tenth absent (of 3 or 4: none).
 
-    Raises
-    ------
-    FleetError
-        For fewer than 3 sites: of two, each learns the value of the other from the sum.
+    Fewer than 3 sites are refused: of two, each learns the value of the other from the sum.
 
     Examples
     --------

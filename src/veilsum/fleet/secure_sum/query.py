@@ -63,39 +63,20 @@ def read_key(body: bytes) -> tuple[str, bytes]:
 
 @dataclass(frozen=True)
 class SumQuery:
-    """A secure sum that is asked; `sites` come from the membership of `epoch`.
+    """A secure sum that is asked; `sites` come from the membership of `epoch`."""
 
-    Parameters
-    ----------
-    name : str
-        Under which every site deals once.
-    terms, fleet, membership, proposer : bytes
-        32 each: digest of what is asked and how it is protected, the authority's key, the digest of the
-        membership, the key of the site that posts the roster.
-    epoch, deadline : int
-        Of the membership; UTC seconds.
-    sites : tuple of (str, bytes)
-        Label and Ed25519 key.
-    keepers : tuple of Keeper
-        Keeper j holds the point j = 1 .. k.
-    numbers : SumNumbers
-        For the keepers listed.
-    length, bound : int
-        Components of the vector; the largest plausible sum in size, in steps.
-    """
-
-    name: str
-    terms: bytes
-    fleet: bytes
-    membership: bytes
+    name: str  # a site deals once under it
+    terms: bytes  # digest of what is asked and how it is protected
+    fleet: bytes  # the authority's key
+    membership: bytes  # its digest
     epoch: int
-    sites: tuple[tuple[str, bytes], ...]
-    keepers: tuple[Keeper, ...]
-    proposer: bytes
-    deadline: int
-    numbers: SumNumbers
+    sites: tuple[tuple[str, bytes], ...]  # label and Ed25519 key
+    keepers: tuple[Keeper, ...]  # keeper j holds the point j = 1 .. k
+    proposer: bytes  # the key of the site that posts the roster
+    deadline: int  # UTC seconds
+    numbers: SumNumbers  # for the keepers listed
     length: int
-    bound: int
+    bound: int  # the largest plausible sum in size, in steps
 
     def __post_init__(self) -> None:
         """Refuse what no query can be."""
@@ -193,13 +174,7 @@ class SumQuery:
     def check_signed(
         self, signed: SumNumbers, membership: bytes, epoch: int, keepers: frozenset[str]
     ) -> None:
-        """Rule K1: the newest membership that is held signs these numbers, sites and keepers.
-
-        Raises
-        ------
-        FleetError
-            With the number that differs.
-        """
+        """Rule K1: the newest membership that is held signs these numbers, sites and keepers."""
         if (self.epoch, self.membership) != (epoch, membership):
             raise FleetError(
                 f"query {self.name!r} is of epoch {self.epoch}, the newest one here is {epoch}; "
@@ -215,13 +190,7 @@ class SumQuery:
             raise FleetError(f"query {self.name!r} lists {strange[0]!r}, who is no keeper")
 
     def check_keys(self, keys: Mapping[str, tuple[bytes, bytes]]) -> None:
-        """Rule K1: each keeper's own signed Key, (digest of the post, body), names this query.
-
-        Raises
-        ------
-        FleetError
-            With the keeper whose Key differs.
-        """
+        """Rule K1: each keeper's own signed Key, (digest of the post, body), names this query."""
         for keeper in self.keepers:
             post, body = keys.get(keeper.label, (b"", b""))
             if post != keeper.post or read_key(body) != (self.name, keeper.key):

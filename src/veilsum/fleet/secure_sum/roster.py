@@ -38,20 +38,11 @@ class CarriedDeal:
 
 @dataclass(frozen=True)
 class SumRoster:
-    """Sites and the hash of the deal of each, in the order of the query.
-
-    Parameters
-    ----------
-    query : SumQuery
-    deals : tuple of (str, bytes)
-        Site and hash.
-    carried : tuple of CarriedDeal
-        Of sites that posted two.
-    """
+    """Sites and the hash of the deal of each, in the order of the query."""
 
     query: SumQuery
-    deals: tuple[tuple[str, bytes], ...]
-    carried: tuple[CarriedDeal, ...] = ()
+    deals: tuple[tuple[str, bytes], ...]  # site and hash
+    carried: tuple[CarriedDeal, ...] = ()  # of sites that posted two
 
     def __post_init__(self) -> None:
         """Refuse sites that are strange, named twice or out of order."""
@@ -145,12 +136,8 @@ def check_roster(
 ) -> list[tuple[str, bytes]]:
     """Rule K4: the named deals (site, body) of a roster that a keeper may answer.
 
-    `SumRoster` has seen to distinct sites of the epoch; `held` has the deals by hash.
-
-    Raises
-    ------
-    FleetError
-        With the reason: too few sites, or a deal that is not held or not valid.
+    `SumRoster` has seen to distinct sites of the epoch; `held` has the deals by hash. Refused with a reason:
+    too few sites, or a deal that is not held or not valid.
     """
     if roster.query.digest != query.digest:
         raise FleetError(f"the roster is of another query than {query.name!r}")

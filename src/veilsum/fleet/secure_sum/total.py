@@ -23,42 +23,17 @@ MIXES = 3  # a liar can try 2^51 answers to hide from one of them, at 1,024 comp
 
 @dataclass(frozen=True)
 class SumFound:
-    """A sum, and which keepers it rests on.
+    """A sum, and which keepers it rests on."""
 
-    Parameters
-    ----------
-    roster : bytes
-        H(F).
-    values : tuple of int
-        In steps.
-    agreeing, at_odds : tuple of str
-        Keepers whose answers lie on the polynomials, and the others.
-    words_at_odds : tuple of str or None
-        Keepers whose combined check word is off; None if no polynomial is near. Empty if all deals and
-        answers are as they must be.
-    """
-
-    roster: bytes
-    values: tuple[int, ...]
-    agreeing: tuple[str, ...]
+    roster: bytes  # H(F)
+    values: tuple[int, ...]  # in steps
+    agreeing: tuple[str, ...]  # keepers whose answers lie on the polynomials
     at_odds: tuple[str, ...]
-    words_at_odds: tuple[str, ...] | None
+    words_at_odds: tuple[str, ...] | None  # None: no polynomial is near; empty: all is well
 
 
 def total(query: SumQuery, answers: Mapping[str, bytes]) -> SumFound | None:
-    """The sum, or None as long as too few answers agree.
-
-    Parameters
-    ----------
-    query : SumQuery
-    answers : mapping of str to bytes
-        Bodies of Answers, by keeper.
-
-    Raises
-    ------
-    FleetError
-        If the sum is not plausible: a site dealt an absurd value. It is not shown.
-    """
+    """The sum, or None as long as too few answers agree; one that is not plausible is not shown."""
     groups: dict[bytes, dict[int, KeeperAnswer]] = {}
     for keeper, body in answers.items():
         found = KeeperAnswer.read(query, body) if keeper in query.point else None
