@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from random import Random
@@ -383,10 +384,14 @@ class TestCredentials:
         file = tmp_path / ".netrc"
         file.write_text(f"machine 127.0.0.1 login {user} password {password}\n")
         file.chmod(0o600)
-        open_store(rclone_webdav.address).names("")
+        with closing(open_store(rclone_webdav.address)) as store:
+            store.names("")
         file.write_text(f"machine 127.0.0.1 login {user} password wrong\n")
-        with pytest.raises(StoreDeniedError, match="credentials"):
-            open_store(rclone_webdav.address).names("")
+        with (
+            closing(open_store(rclone_webdav.address)) as store,
+            pytest.raises(StoreDeniedError, match="credentials"),
+        ):
+            store.names("")
 
     def test_of_the_files_of_aws(
         self, moto: Moto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -399,9 +404,9 @@ class TestCredentials:
             f"[profile fleet]\nregion = us-east-1\nendpoint_url = http://127.0.0.1:{moto.port}\n"
         )
         monkeypatch.setenv("AWS_PROFILE", "fleet")
-        store = open_store("s3://board/of-files")
-        store.put("post/a", b"1")
-        assert list(store.names("")) == ["post/a"]
+        with closing(open_store("s3://board/of-files")) as store:
+            store.put("post/a", b"1")
+            assert list(store.names("")) == ["post/a"]
 
     @pytest.mark.parametrize(
         ("file", "address"),

@@ -87,14 +87,17 @@ class Site:
             self._source, self._stores = source, stores
             self.seats: Mapping[str, Seat] = {
                 one.address: Seat(
-                    self.file, bytes.fromhex(one.authority), self._opened(one.address)
+                    self.file, bytes.fromhex(one.authority), self._opened(one.address, stack)
                 )
                 for one in self.config.fleets
             }
             self._stack = stack.pop_all()
 
-    def _opened(self, address: str) -> list[Store]:
-        return [self._stores(address if "://" in address else str(self.config.path(address)))]
+    def _opened(self, address: str, stack: ExitStack) -> list[Store]:
+        found = self._stores(address if "://" in address else str(self.config.path(address)))
+        if self._stores is open_store:
+            stack.callback(found.close)
+        return [found]
 
     def close(self) -> None:
         """Let another step have it."""
