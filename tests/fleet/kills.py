@@ -32,7 +32,7 @@ from veilsum.fleet.step import step
 from veilsum.fleet.store import FolderStore, Store
 
 SPEED = 4 * HOUR  # seconds of the fleet in a second
-LOG, TOLD = "left.log", "told"
+LOG, NOTES = "left.log", "outcomes"
 
 
 class NotingFolder(FolderStore):
@@ -96,12 +96,12 @@ class KilledFleet:
         process = os.fork()
         if process:
             return process
-        told = self.fleet.folder / name / TOLD
+        outcomes = self.fleet.folder / name / NOTES
         vars(site_module)["SiteFile"] = partial(SiteFile, wait=0.01)
         try:
             while True:
                 what = self._stepped(name)
-                with told.open("a") as file:
+                with outcomes.open("a") as file:
                     file.write(what + "\n")
                 time.sleep(0.005)
         finally:
@@ -139,7 +139,7 @@ class KilledFleet:
                 with self.site(name) as site:
                     step(site, self.now)
         checker.budget = 2.0
-        told: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         for name, key in fleet.keys.items():
             checker.sites[key] = name
         with self.site("desk") as site:
@@ -150,8 +150,8 @@ class KilledFleet:
                 site.ledger.verify()
                 for line in (place / LOG).read_bytes().split(b"\n")[:-1]:
                     checker.left(bytes.fromhex(line.decode()), site)
-            if (place / TOLD).exists():
-                told.update((place / TOLD).read_text().split("\n"))
+            if (place / NOTES).exists():
+                outcomes.update((place / NOTES).read_text().split("\n"))
         slots = [
             (min(found), len(found), max(found))
             for (_, kind, _), found in checker.opened.items()
@@ -162,7 +162,7 @@ class KilledFleet:
             "faults": dict(checker.faults), "releases": len(checker.numbers),
             "slots not released": sum(last - first + 1 - count for first, count, last in slots),
             "answers of keepers": sum(kind is Kind.ANSWER for _, kind, _ in checker.opened),
-            "keys of keepers left": len(kept), "told": {k: n for k, n in told.items() if k},
+            "keys of keepers left": len(kept), "outcomes": {k: n for k, n in outcomes.items() if k},
         }  # fmt: skip
 
 

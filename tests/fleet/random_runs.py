@@ -367,8 +367,11 @@ class RandomRun:
         Not where a secure sum is asked, which draws from the system.
         """
         fleet, name = self.fleet, self.some()
-        if any(one.deadline is not None for one in fleet.asked):
+        view = fleet.view(name)
+        if view.fails is not None or any(one.deadline is not None for one in fleet.asked):
             return
+        faults, view.faults = view.faults, StoreFaults()
+        view.settle()
         fleet.end()
         before, place = dict(fleet.objects), fleet.folder.with_name("before")
         shutil.copytree(fleet.folder, place)
@@ -379,6 +382,7 @@ class RandomRun:
         fleet.objects.clear()
         fleet.objects.update(before)
         self.step(name)
+        view.faults = faults
         self.happened["everything went back"] += 1
 
     def remember_store(self) -> None:

@@ -63,9 +63,9 @@ def check_killed(found: dict[str, object]) -> None:
     assert found["slots not released"] == 0
     assert found["answers of keepers"] == 3
     assert found["keys of keepers left"] == 0
-    told = found["told"]
-    assert isinstance(told, dict)
-    assert set(told) <= {"step", "busy"}
+    outcomes = found["outcomes"]
+    assert isinstance(outcomes, dict)
+    assert set(outcomes) <= {"step", "busy"}
 
 
 def test_killing_all_processes_loses_and_repeats_nothing() -> None:
@@ -77,7 +77,7 @@ def test_killing_all_processes_three_hundred_times() -> None:
     check_killed(killed(300))
 
 
-def test_the_second_of_two_steps_that_overlap_is_told_so(tmp_path: Path) -> None:
+def test_the_second_of_two_steps_that_overlap_finds_the_site_busy(tmp_path: Path) -> None:
     path = tmp_path / "site.db"
     with SiteFile(path, new=True):
         code = (

@@ -272,9 +272,12 @@ class Seat:
             due = self._due(changed, keys, kinds, wants)
             read = self._get(store, due)
             with self.keeping():
+                before = self.board.dropped.total()
                 for name, data in read.items():
                     if data is not None:
                         self._take_object(store, name, data, keys)
+                        if self.board.dropped.total() > before:  # is read again: it may be replaced
+                            before, read[name] = self.board.dropped.total(), None
                 self.file.read(store.address, _were_read(changed, read))
                 self.file.save(self.fleet, self.board)
         self._name_gone(store, names, known)

@@ -292,7 +292,7 @@ class WatchedFleet(SmallFleet):
         return self.copies.get(name, self.folder / name)
 
     def copy(self, name: str, to: str, other: int | None = None) -> str:
-        """A copy of a site's folder, which sees other readings if it is told so."""
+        """A copy of a site's folder, which sees other readings if so."""
         place = self.folder / to
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.folder_of(name), place)
