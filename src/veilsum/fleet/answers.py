@@ -83,4 +83,4 @@ def _parsed(body: bytes) -> FleetQuestion:
 
 def sites_of(board: Board) -> Sequence[Member]:
     """Members that have readings."""
-    return () if board.membership is None else board.membership.having(SITE)
+    return board.having(SITE)

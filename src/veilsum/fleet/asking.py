@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from veilsum.errors import FleetError
 from veilsum.fleet.answers import BoardAnswer, Posted, questions_on, sites_of
-from veilsum.fleet.consent_post import ConsentPost
 from veilsum.fleet.database import SiteBusyError
 from veilsum.fleet.encoding import reply
 from veilsum.fleet.joining import config_fleet
@@ -26,7 +25,7 @@ from veilsum.fleet.promise import guarantee_of
 from veilsum.fleet.protocol import consents_of, protocol_of
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import POOL, SECURE_SUM
-from veilsum.fleet.secure_sum.numbers import FEWEST, SumNumbers
+from veilsum.fleet.secure_sum.numbers import FEWEST
 from veilsum.fleet.site import Site
 from veilsum.fleet.step import step
 from veilsum.fleet.sums import bound_of, numbers_of
@@ -187,35 +186,19 @@ def check_asked(question: FleetQuestion, membership: Membership) -> None:
         bound_of(question, numbers_of(membership))
 
 
-def numbers_for(question: FleetQuestion, membership: Membership) -> SumNumbers | None:
-    """Of a secure sum over all sites; None of a pool."""
-    return numbers_of(membership) if question.protocol == SECURE_SUM else None
-
-
-def refusals(seat: Seat, posted: Posted) -> dict[str, str]:
-    """Who said no, and why."""
-    found = {}
-    for key, post in seat.board.opened(Kind.CONSENT, posted.terms).items():
-        member, said = seat.membership.present(key), ConsentPost.read(post.body)
-        if member is not None and said is not None and not said.yes:
-            found[member.name] = said.reason
-    return found
-
-
 def progress(seat: Seat, posted: Posted, now: int, codebook: Codebook | None = None) -> Progress:
     """Where a question is, on the board that a member holds."""
     protocol, question = protocol_of(posted.question.protocol), posted.question
     answer, stage = protocol.answer(seat.board, posted), protocol.stage(seat.board, posted, now)
-    refused = refusals(seat, posted)
-    sites = [site.name for site in sites_of(seat.board)]
+    said = consents_of(seat.board, posted)
+    refused = {name: one.reason for name, one in said.items() if not one.yes}
     made = None if answer is None else replied(seat, posted, answer, refused, codebook)
     if made is not None and _complete(question, made.answer, stage, refused, now):
         return Progress(made)
     if made is None:
         _check_refused(question, seat.membership, refused)
     waiting = stage
-    said = consents_of(seat.board, posted)
-    silent = [name for name in sites if name not in said]
+    silent = [site.name for site in sites_of(seat.board) if site.name not in said]
     if silent and question.protocol == POOL:
         waiting = f"waits for a yes or no of {', '.join(silent)}"
     if refused:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from veilsum.errors import FleetError
-from veilsum.fleet.membership import Membership
+from veilsum.fleet.membership import Member, Membership
 from veilsum.fleet.post import HEADER, Header, Kind, Post, Topic, digest, pack, unpack
 
 
@@ -253,6 +253,10 @@ class Board:
     def register_of(self, kind: Kind, terms: bytes, key: bytes) -> TopicRegister:
         """Of a kind, terms and key."""
         return self.register(Topic(kind, terms), key)
+
+    def having(self, role: str) -> tuple[Member, ...]:
+        """Members of a role, in order."""
+        return () if self.membership is None else self.membership.having(role)
 
     def opened(self, kind: Kind, terms: bytes) -> dict[bytes, Post]:
         """The newest opened post of each key, in the order of keys."""

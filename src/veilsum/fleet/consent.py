@@ -15,6 +15,7 @@ without rows: the same length, the same law, nothing else, and the preview says 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,6 +61,31 @@ class NeedsPerson(Consent):
 @dataclass(frozen=True)
 class Declined(Consent):
     """It cannot be answered here; why, in a sentence that may be posted."""
+
+
+@dataclass(frozen=True)
+class ConsentPost:
+    """What a site says to a question, as it is posted: yes, or no with the reason that it gives."""
+
+    yes: bool
+    reason: str = ""
+
+    @property
+    def data(self) -> bytes:
+        """As bytes."""
+        return json.dumps(
+            {"reason": self.reason[:LONGEST_REASON], "yes": self.yes}, sort_keys=True
+        ).encode()
+
+    @classmethod
+    def read(cls, data: bytes) -> ConsentPost | None:
+        """Of bytes; None if it is none."""
+        try:
+            found = json.loads(data)
+            yes, reason = found["yes"], found["reason"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        return cls(yes, reason) if isinstance(yes, bool) and isinstance(reason, str) else None
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,9 @@ class JoinRequest:
             Ed25519PublicKey.from_public_bytes(bytes.fromhex(made.key)).verify(
                 bytes.fromhex(signature), _DOMAIN + text.encode()
             )
-        except (ValueError, TypeError, KeyError, AttributeError, InvalidSignature):
+        except (
+            ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, InvalidSignature,
+        ):  # fmt: skip
             raise FleetError("a request to join is not signed by its key") from None
         return made
 
@@ -216,12 +218,6 @@ def join(
         request = JoinRequest(name, public(key).hex(), tuple(roles)).signed(key)
         store.put(request.object, request.data)
     return fleet, request
-
-
-def request_of(site: Site) -> JoinRequest:
-    """The request of a site that is open, once more."""
-    roles = SITES if site.config.data else (ASKER,)
-    return JoinRequest(site.config.name, site.public.hex(), roles).signed(site.file.key)
 
 
 def check_empty(folder: Path) -> None:

@@ -257,7 +257,7 @@ class Membership:
         post.header.check()
         try:
             return cls._of(post.data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise FleetError(f"a membership is not written as one: {error!r}") from None
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -11,6 +11,7 @@ from veilsum.errors import FleetError
 from veilsum.fleet.answers import BoardAnswer, Posted
 from veilsum.fleet.board import Board
 from veilsum.fleet.budget_units import FOREVER, Spending
+from veilsum.fleet.consent import ConsentPost
 from veilsum.fleet.encoding import EncodedSite
 from veilsum.fleet.post import Kind
 from veilsum.fleet.release import Releases
@@ -108,14 +109,12 @@ def protocol_of(name: str) -> BoardProtocol:
     return PROTOCOLS[name]()
 
 
-def consents_of(board: Board, posted: Posted) -> Mapping[str, bool]:
-    """Who said yes or no, by name."""
-    from veilsum.fleet.consent_post import ConsentPost
-
+def consents_of(board: Board, posted: Posted) -> dict[str, ConsentPost]:
+    """What members say to a question, by name."""
     found = {}
     for key, post in board.opened(Kind.CONSENT, posted.terms).items():
         member = None if board.membership is None else board.membership.present(key)
         said = ConsentPost.read(post.body)
         if member is not None and said is not None:
-            found[member.name] = said.yes
+            found[member.name] = said
     return found

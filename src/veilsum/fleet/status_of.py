@@ -20,13 +20,12 @@ from veilsum.fleet.answers import BoardAnswer, Posted, questions_on, sites_of
 from veilsum.fleet.asking import enough_left
 from veilsum.fleet.attention import HOUR, few
 from veilsum.fleet.board import Board
-from veilsum.fleet.consent_post import ConsentPost
 from veilsum.fleet.encoding import decode
 from veilsum.fleet.membership import KEEPER, SITE, Member, Membership
 from veilsum.fleet.outlook import outlook
 from veilsum.fleet.pool import PoolRegister
 from veilsum.fleet.post import Header, Kind, Topic, public, short
-from veilsum.fleet.protocol import protocol_of
+from veilsum.fleet.protocol import consents_of, protocol_of
 from veilsum.fleet.release import STOPPED
 from veilsum.fleet.running import failed_at
 from veilsum.fleet.schedule import Timetable
@@ -114,7 +113,7 @@ def fleet_status(
 
 def _question(board: Board, posted: Posted, now: int) -> QuestionStatus:
     question = posted.question
-    said = _consents(board, posted)
+    said = consents_of(board, posted)
     found = QuestionStatus(
         short(posted.terms), short(posted.terms), posted.asker.name, question.protocol, question.label,
         question.epsilon, question.delta, deadline=question.deadline, of=len(sites_of(board)),
@@ -128,16 +127,6 @@ def _question(board: Board, posted: Posted, now: int) -> QuestionStatus:
         return _answered(board, posted, now, found)
     except VeilsumError as error:
         return replace(found, problem=str(error))
-
-
-def _consents(board: Board, posted: Posted) -> dict[str, ConsentPost]:
-    found = {}
-    for key, post in board.opened(Kind.CONSENT, posted.terms).items():
-        member = None if board.membership is None else board.membership.present(key)
-        said = ConsentPost.read(post.body)
-        if member is not None and said is not None:
-            found[member.name] = said
-    return found
 
 
 def _answered(board: Board, posted: Posted, now: int, found: QuestionStatus) -> QuestionStatus:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from veilsum.errors import FleetError, StoppedError, StoreError, VeilsumError
 from veilsum.fleet.answers import Posted, questions_on
-from veilsum.fleet.consent import Approved, NeedsPerson, SiteFacts, columns_of, decide
-from veilsum.fleet.consent_post import ConsentPost
+from veilsum.fleet.consent import Approved, ConsentPost, NeedsPerson, SiteFacts, columns_of, decide
 from veilsum.fleet.keeper_key import erase_over
 from veilsum.fleet.ledger import BudgetSpentError
 from veilsum.fleet.membership import ASKER, KEEPER, SITE, Member

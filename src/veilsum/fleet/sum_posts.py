@@ -24,7 +24,7 @@ from functools import lru_cache
 from veilsum.errors import FleetError
 from veilsum.fleet.answers import BoardAnswer, Posted, sites_of
 from veilsum.fleet.board import Board
-from veilsum.fleet.membership import KEEPER, SITE, Member, Membership
+from veilsum.fleet.membership import KEEPER, SITE, Membership
 from veilsum.fleet.post import SALT, Header, Kind, Post, Topic, pack, unpack
 from veilsum.fleet.question import FleetQuestion
 from veilsum.fleet.release_rules import check_room
@@ -167,12 +167,8 @@ def query_of(board: Board, posted: Posted) -> SumQuery | None:
 def keys_of(board: Board, posted: Posted) -> dict[str, Post]:
     """The newest Key of each keeper's present key, for this question."""
     posts = board.opened(Kind.KEY, posted.terms)
-    found = {m.name: posts.get(m.public) for m in _having(board, KEEPER)}
+    found = {m.name: posts.get(m.public) for m in board.having(KEEPER)}
     return {name: post for name, post in found.items() if post is not None and _names(post, posted)}
-
-
-def _having(board: Board, role: str) -> tuple[Member, ...]:
-    return () if board.membership is None else board.membership.having(role)
 
 
 def _names(post: Post, posted: Posted) -> bool:

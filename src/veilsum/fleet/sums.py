@@ -268,11 +268,12 @@ class SumProtocol(BoardProtocol):
         if work.now > deadline:
             return
         asked = {m.name for m in membership.members if {SITE, KEEPER} & set(m.roles)}
-        keepers = {m.name for m in membership.having(KEEPER) if said.get(m.name) is not False}
+        refused = {name for name, one in said.items() if not one.yes}
+        keepers = {m.name for m in membership.having(KEEPER)} - refused
         everyone = asked <= set(said) and keepers <= set(keys_of(work.board, work.posted))
         if not everyone and work.now < (work.since + deadline) / 2:
             return
-        yes = [member.name for member in sites_of(work.board) if said.get(member.name)]
+        yes = [m.name for m in sites_of(work.board) if m.name in said and m.name not in refused]
         try:
             query = proposed(work.board, work.posted, work.seat.public, yes)
         except FleetError:
@@ -335,8 +336,9 @@ def _before_the_query(board: Board, posted: Posted, now: int) -> str:
     waiting = [member.name for member in sites_of(board) if member.name not in said]
     if waiting:
         return f"waits for a yes or no of {', '.join(waiting)}"
-    keepers = () if board.membership is None else board.membership.having(KEEPER)
-    waiting = [m.name for m in keepers if said.get(m.name) is not False and m.name not in keys]
+    refused = {name for name, one in said.items() if not one.yes}
+    keepers = [member.name for member in board.having(KEEPER)]
+    waiting = [name for name in keepers if name not in refused and name not in keys]
     return f"waits for keys of {', '.join(waiting)}" if waiting else "waits for the asker's query"
 
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.fleet.commands.folders import ALLOWED, WRONG, Folders, squeezed, write_readings
 from veilsum.errors import FleetError
+from veilsum.fleet.consent import ConsentPost
 from veilsum.fleet.joining import (
     FleetAuthority,
     JoinRequest,
     fingerprint,
+    fleets_on,
     publish,
     read_key,
     requested,
     requests_on,
 )
-from veilsum.fleet.membership import Membership, following
+from veilsum.fleet.membership import Membership, fleet_id, following
+from veilsum.fleet.post import SALT, Header, Kind, Post, public, sealed, short
 from veilsum.fleet.site import Site
 from veilsum.fleet.store import FolderStore
 
@@ -160,6 +165,21 @@ def test_a_forged_request_is_none(folders: Folders) -> None:
     assert requests_on(store) == []
     with pytest.raises(FleetError, match="not signed"):
         JoinRequest.parse(b"[]")
+
+
+@pytest.mark.parametrize("body", [b"[" * 1900, b'{"format": Infinity}'])
+def test_what_a_stranger_writes_stops_nobody(folders: Folders, body: bytes) -> None:
+    folders.fleet("desk", "init ../board --mounted")
+    store, key = FolderStore(folders.board), Ed25519PrivateKey.generate()
+    store.put(f"join/{'0' * 20}", json.dumps([body.decode(), "00"]).encode())
+    store.put(f"join/{'1' * 20}", body)
+    assert requests_on(store) == []
+    assert ConsentPost.read(body) is None
+    salt, terms = bytes(SALT), fleet_id(public(key))
+    header = Header(Kind.MEMBERSHIP, terms, public(key), 1, digest=sealed(salt, body))
+    post = Post(header.signed(key), salt, body)
+    store.put(f"post/{short(public(key))}/{header.topic.name}", post.data)
+    assert [one.fleet for one in fleets_on(store)] == ["board"]
 
 
 def test_a_lost_site_comes_back_with_another_key(folders: Folders) -> None:
