@@ -63,7 +63,9 @@ class PoolRegister:
             raise FleetError("a register of a pool is not written as one") from None
         last = last or total
         lists = isinstance(total, list) and isinstance(last, list)
-        if not lists or not all(map(_is_whole, [*total, *last, records])):
+        if not lists or any(
+            type(one) is not int or abs(one) > LARGEST for one in [*total, *last, records]
+        ):
             raise FleetError("a register of a pool is whole numbers")
         if not len(total) == len(last) == length:
             raise FleetError(f"a register of this pool is {length} whole numbers, twice")
@@ -71,10 +73,6 @@ class PoolRegister:
         if found.data != data:
             raise FleetError("a register of a pool is not written in the one form that it has")
         return found
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def body(before: Post | None, steps: Sequence[int], records: int) -> bytes:

@@ -175,14 +175,16 @@ class SeatStep:
         protocol = protocol_of(posted.question.protocol)
         try:
             if posted.asker.public == self.seat.public:
-                protocol.propose(self.work(posted, self.asked_at(posted)))
+                protocol.propose(
+                    self.work(posted, self.since(digest("veilsum asked 1", posted.terms), PERSON))
+                )
             if not {SITE, KEEPER} & set(member.roles):
                 return
             verdict = self.verdict(posted)
             if verdict is not None:
                 self.seat.publish(Kind.CONSENT, posted.terms, verdict.data, self.now)
                 if verdict.yes:
-                    protocol.due(self.work(posted, self.decided_at(posted)))
+                    protocol.due(self.work(posted, self.since(posted.terms, POLICY)))
         except BudgetSpentError as error:
             self.report.waiting.append(f"{posted.question.title()}: {error}")
         except (StoppedError, StoreError):
@@ -197,15 +199,8 @@ class SeatStep:
             self.report.done.append,
         )  # fmt: skip
 
-    def asked_at(self, posted: Posted) -> int:
-        """When this member asked."""
-        return self._at(digest("veilsum asked 1", posted.terms), PERSON)
-
-    def decided_at(self, posted: Posted) -> int:
-        """When this site agreed."""
-        return self._at(posted.terms, POLICY)
-
-    def _at(self, place: bytes, by: str) -> int:
+    def since(self, place: bytes, by: str) -> int:
+        """When this member asked, or agreed: now, the first time."""
         known = self.site.file.decision(self.seat.fleet, place)
         if known is None:
             with self.site.file.transaction():

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -77,8 +78,9 @@ class LocalFleet:
     def running(self, every: float = EVERY) -> Iterator[None]:
         """Let all sites step until the block ends."""
         ended = Event()
+        steps = partial(run, every=every, say=lambda _: None, clock=time.time, wait=ended.wait)
         threads = [
-            Thread(target=self._run, args=(name, every, ended), name=f"site {name}")
+            Thread(target=steps, args=(self.folder / name,), name=f"site {name}")
             for name in self.names
         ]
         try:
@@ -89,9 +91,6 @@ class LocalFleet:
             ended.set()
             for thread in threads:
                 thread.join()
-
-    def _run(self, name: str, every: float, ended: Event) -> None:
-        run(self.folder / name, every=every, say=lambda _: None, clock=time.time, wait=ended.wait)
 
 
 def policy_of(table: Path, epsilon: float) -> Policy:

@@ -56,7 +56,11 @@ def blame(
             sites.append(site)
     read = {j: KeeperAnswer.read(query, answers.get(k, b"")) for k, j in query.point.items()}
     given = {j: a for j, a in read.items() if a is not None and a.roster == roster.digest}
-    wrong = [j for j in points if j in given and _contradicts(roster, given[j], shown[j])]
+    wrong = [
+        j
+        for j in points
+        if j in given and int(combined(roster, np.array(shown[j], np.uint64))[0]) != given[j].word
+    ]
     if not pairs and not unclear:
         wrong += _answered_wrongly(query, roster, given, points)
     keepers = tuple(query.keepers[j - 1].label for j in sorted(set(wrong)))
@@ -103,10 +107,6 @@ def alone(query: SumQuery, points: tuple[int, ...], words: Elements) -> bool:
     return beyond < 1 or all(
         decode(points[:i] + points[i + 1 :], words[rows != i], needed) is None for i in rows
     )
-
-
-def _contradicts(roster: SumRoster, given: KeeperAnswer, words: tuple[int, ...]) -> bool:
-    return int(combined(roster, np.array(words, np.uint64))[0]) != given.word
 
 
 def _answered_wrongly(
