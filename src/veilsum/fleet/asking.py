@@ -164,7 +164,11 @@ def found_on(seat: Seat, question: FleetQuestion) -> Posted | None:
         for one in questions_on(seat.board)
         if one.asker.public == seat.public and _compared(one.question) == wanted
     ]
-    return max(same, key=lambda one: (one.question.deadline or 0, one.terms), default=None)
+    return max(
+        same,
+        key=lambda one: (one.question.deadline or 0, one.question.nonce, one.terms),
+        default=None,
+    )
 
 
 def _compared(question: FleetQuestion) -> dict[str, Any]:
