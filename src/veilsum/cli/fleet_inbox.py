@@ -15,19 +15,12 @@ if TYPE_CHECKING:
     from veilsum.fleet.inbox import InboxItem
     from veilsum.fleet.site import Site
 
-At = Annotated[int | None, typer.Option("--at", hidden=True, help="UTC seconds, for tests.")]
-
-
-def _now(at: int | None) -> int:
-    return int(time.time()) if at is None else at
-
 
 def inbox(
     everything: Annotated[
         bool, typer.Option("--all", help="Also what was decided already.")
     ] = False,
     as_json: AsJson = False,
-    at: At = None,
     debug: Debug = False,
 ) -> None:
     """What is asked of this site and waits for a person: cost, what is left, quality, an example.
@@ -38,7 +31,7 @@ def inbox(
         from veilsum.fleet import inbox as box
         from veilsum.fleet.site import Site
 
-        now = _now(at)
+        now = int(time.time())
         with Site(HERE) as site:
             found = box.items(site, now, everything)
             if as_json:
@@ -84,7 +77,6 @@ def approve(
     reason: Annotated[
         str, typer.Option("--post-reason", metavar="TEXT", help="Of a no, for all to read.")
     ] = "",
-    at: At = None,
     debug: Debug = False,
 ) -> None:
     """Say yes to a question, or no: it leaves with the next step."""
@@ -94,7 +86,7 @@ def approve(
 
         if reason and not no:
             raise CommandError("--post-reason is of a no: add --no")
-        now = _now(at)
+        now = int(time.time())
         with Site(HERE) as site:
             item = box.found(site, prefix, now)
             if no:
