@@ -331,7 +331,7 @@ def _epoch(after: Membership, lines: list[tuple[str, str]]) -> None:
     from veilsum.errors import FleetError
     from veilsum.fleet.joining import said_of
     from veilsum.fleet.membership import SITE
-    from veilsum.fleet.sums import numbers_of
+    from veilsum.fleet.sum_posts import numbers_of
 
     sites = len(after.having(SITE))
     say(f"Epoch {after.number} of {after.fleet}: {sites} site{'' if sites == 1 else 's'}.")

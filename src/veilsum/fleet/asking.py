@@ -28,7 +28,7 @@ from veilsum.fleet.release_rules import POOL, SECURE_SUM
 from veilsum.fleet.secure_sum.numbers import FEWEST
 from veilsum.fleet.site import Site
 from veilsum.fleet.step import step
-from veilsum.fleet.sums import bound_of, numbers_of
+from veilsum.fleet.sum_posts import bound_of, numbers_of
 
 if TYPE_CHECKING:
     from veilsum.asking import Reply

@@ -18,7 +18,7 @@ from veilsum.fleet.release_rules import SECURE_SUM
 from veilsum.fleet.seat import Seat
 from veilsum.fleet.site import Site
 from veilsum.fleet.step import NO, PERSON, YES, closed, facts_of
-from veilsum.fleet.sums import numbers_of
+from veilsum.fleet.sum_posts import numbers_of
 
 SHOWN = 8  # digits of a question
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -131,22 +132,19 @@ class Membership:
         keys = [key for member in self.members for key in member.keys]
         shorts = [key.hex()[:20] for key in keys]
         for what, found in (("name", names), ("key", shorts)):
-            twice = (
-                {one for one in found if found.count(one) > 1}
-                if len(set(found)) < len(found)
-                else ()
-            )
+            twice = sorted(one for one, count in Counter(found).items() if count > 1)
             if twice:
-                raise FleetError(f"two members have the {what} {sorted(twice)[0]}")
+                raise FleetError(f"two members have the {what} {twice[0]}")
         strangers = set(self.witnesses.members) - set(names)
         if strangers:
             raise FleetError(f"{sorted(strangers)[0]} is to be a witness, and is no member")
-        for key, whose in (
-            (self.founder, "the first authority"),
-            (self.successor, "the next authority"),
-        ):
-            if key or whose == "the first authority":
-                _check_key(key, whose)
+        _check_key(self.founder, "the first authority")
+        if self.successor:
+            _check_key(self.successor, "the next authority")
+
+    def __hash__(self) -> int:
+        """That of its header, which names all that it says."""
+        return hash(self.evidence)
 
     @cached_property
     def id(self) -> bytes:

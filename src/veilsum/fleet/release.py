@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from veilsum.errors import FleetError, StoppedError, StoreBusyError
 from veilsum.fleet.draws import DerivedEntropy, ratcheted
 from veilsum.fleet.membership import Member, Membership
-from veilsum.fleet.post import SALT, Header, Kind, Post, Topic, sealed, short
+from veilsum.fleet.post import SALT, Header, Post, Topic, sealed, short
 from veilsum.fleet.seen import PREFIX
 from veilsum.privacy.exact.entropy import SYSTEM, Entropy, read
 
@@ -353,9 +353,3 @@ def shown(seat: Seat, member: Member, header: Header) -> int:
             headers.append(register.header)
         found += [one.last for one in headers if one.hash != header.hash]
     return max(found)
-
-
-__all__ = [
-    "Claimed", "Draft", "Kind", "MemberWitnesses", "Releases", "StoreWitness", "Witness", "check_stopped",
-    "stopped", "witness_of", "witnessed",
-]  # fmt: skip

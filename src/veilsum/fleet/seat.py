@@ -23,7 +23,7 @@ from veilsum.fleet.board import NOTHING, Board, TopicRegister
 from veilsum.fleet.database import HeldLists, SiteFile
 from veilsum.fleet.membership import WITNESS, Member, Membership, fleet_id
 from veilsum.fleet.post import SALT, WORDS, Header, Kind, Post, Topic, public, sealed, short
-from veilsum.fleet.release import Witness, check_stopped, stopped, witness_of, witnessed
+from veilsum.fleet.release import STOPPED, Witness, check_stopped, stopped, witness_of, witnessed
 from veilsum.fleet.seen import PREFIX, Seen, seen_name
 from veilsum.fleet.store import Store
 from veilsum.fleet.withheld import GONE, QUESTION, RELEASE, NotShown, named
@@ -106,7 +106,7 @@ class Seat:
 
     def check_membership(self) -> None:
         """Stop for a key that was replaced, and where the authority said two things."""
-        check_stopped(self.file.get("stopped"))
+        check_stopped(self.file.get(STOPPED))
         found = self.membership
         if found.fork is not None or self.board.two_authorities:
             raise FleetError(
@@ -118,7 +118,7 @@ class Seat:
         if own is not None and own.public != self.public:
             reason = f"epoch {found.number} gave {own.name} another key"
             with self.file.transaction():
-                self.file.set("stopped", reason.encode())
+                self.file.set(STOPPED, reason.encode())
             raise stopped(reason)
 
     @contextmanager

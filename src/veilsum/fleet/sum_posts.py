@@ -109,6 +109,7 @@ class PostedQuery:
         return pack((sites, self.query.body, *(post.data for post in self.carried)))
 
     @classmethod
+    @lru_cache(64)  # several times a step
     def read(cls, membership: Membership, body: bytes) -> PostedQuery:
         """Of a body: sites by the first bytes of keys, which the membership keeps for ever."""
         sites, *parts = unpack(body)
@@ -131,31 +132,12 @@ def posted_query(board: Board, posted: Posted) -> PostedQuery | None:
         if post is None:
             continue
         try:
-            found = _read(_Epoch(board.membership), post.body)
+            found = PostedQuery.read(board.membership, post.body)
         except FleetError:
             continue
         if found.query.name == query_name(posted.question) and found.query.proposer == key:
             return found
     return None
-
-
-class _Epoch:
-    """A membership, which is the same as another one of one header."""
-
-    def __init__(self, membership: Membership) -> None:
-        self.membership = membership
-        self.hash = b"" if membership.post is None else membership.post.header.hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Epoch) and self.hash == other.hash
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
-
-
-@lru_cache(64)  # several times a step
-def _read(epoch: _Epoch, body: bytes) -> PostedQuery:
-    return PostedQuery.read(epoch.membership, body)
 
 
 def query_of(board: Board, posted: Posted) -> SumQuery | None:

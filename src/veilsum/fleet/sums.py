@@ -437,6 +437,3 @@ def keep_words(
             "insert or ignore into words values (?, ?, ?, ?)",
             (*place, mark, word.to_bytes(8, "big")),
         )
-
-
-__all__ = ["PATIENCE", "SumProtocol", "bound_of", "numbers_of", "proposed"]

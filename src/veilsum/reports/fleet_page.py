@@ -22,7 +22,7 @@ from veilsum.fleet.release_rules import SECURE_SUM
 from veilsum.fleet.seat import Seat
 from veilsum.fleet.secure_sum.numbers import SumNumbers
 from veilsum.fleet.site import Site
-from veilsum.fleet.sums import numbers_of
+from veilsum.fleet.sum_posts import numbers_of
 from veilsum.front.odds import believed, in_words
 from veilsum.front.page import page as rendered
 from veilsum.privacy import Guarantee

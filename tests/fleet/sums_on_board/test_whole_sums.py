@@ -18,7 +18,7 @@ from veilsum.fleet.question import FleetQuestion, Worded
 from veilsum.fleet.release_rules import SECURE_SUM, noise_for
 from veilsum.fleet.secure_sum.numbers import SumNumbers
 from veilsum.fleet.store import FolderStore
-from veilsum.fleet.sums import numbers_of
+from veilsum.fleet.sum_posts import numbers_of
 from veilsum.privacy.exact.entropy import SYSTEM
 
 
