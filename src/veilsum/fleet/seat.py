@@ -182,11 +182,12 @@ class Seat:
         return found
 
     def _check_there(self, store: Store, name: str, signer: bytes) -> None:
-        """Raise for a store without the membership that it showed before: an empty mount is no board."""
+        """Raise for an empty store that showed a membership before: an empty mount is no board."""
         held = self.board.membership
         if held is None or held.authority != signer:
             return
-        if self.file.version(store.address, name) is not None:
+        before = self.file.version(store.address, name)
+        if before is not None and not any(map(store.names, ("join", "post", "seen"))):
             self._absent.add(store.address)
             raise StoreBusyError(
                 f"{store.address} shows no membership, as it did before: nothing is written there; look "
