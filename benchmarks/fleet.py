@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.clock import row
 from veilsum.fleet.answers import BoardAnswer, questions_on
-from veilsum.fleet.consent_post import ConsentPost
+from veilsum.fleet.consent import ConsentPost
 from veilsum.fleet.database import SiteFile
 from veilsum.fleet.membership import ASKER, SITE, Member, Membership, Witnesses
 from veilsum.fleet.pool import PoolRegister

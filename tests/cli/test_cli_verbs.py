@@ -94,7 +94,7 @@ def test_help_of_every_verb_shows_all_its_text(verb: str, command: Any, width: i
     shown = joined(helped(width, *verb.split()))
     assert command.help
     assert joined(command.help) in shown
-    for parameter in command.params:
+    for parameter in (p for p in command.params if not getattr(p, "hidden", False)):
         assert joined(getattr(parameter, "help", None) or "") in shown, parameter.name
         if isinstance(default := getattr(parameter, "show_default", None), str):
             assert joined(f"[default: ({default})") in shown, parameter.name
