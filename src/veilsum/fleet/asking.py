@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 WEEK = 7 * 86_400  # seconds to the deadline of a question, unless said
 SOONEST, LATEST = 0.2, 5.0  # seconds between two looks
-MARGIN = 5.0  # seconds for another step to end
 
 
 @dataclass(frozen=True)

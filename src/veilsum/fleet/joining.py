@@ -376,13 +376,15 @@ class FleetAuthority:
             "another fleet"
         )
 
+    def _sign(self, seat: Seat, members: Sequence[Member], witnesses: Witnesses) -> Membership:
+        made = following(seat.membership, members, witnesses=witnesses, successor="")
+        return publish(seat, made, self.key(seat))
+
     def admit(self, entries: Sequence[JoinRequest]) -> Membership:
         """Admit members, or give those that are in another key or other roles."""
         with self.seated() as seat:
             members = admitted(seat.membership, entries)
-            witnesses = witnesses_for(seat, members)
-            made = following(seat.membership, members, witnesses=witnesses, successor="")
-            return publish(seat, made, self.key(seat))
+            return self._sign(seat, members, witnesses_for(seat, members))
 
     def remove(self, names: Iterable[str]) -> Membership:
         """Take all roles of members: what they posted stays, and they post nothing more."""
@@ -395,16 +397,12 @@ class FleetAuthority:
             wit = seat.membership.witnesses
             if gone & set(wit.members):
                 wit = chosen_witnesses(members, seat.membership)
-            made = following(seat.membership, members, witnesses=wit, successor="")
-            return publish(seat, made, self.key(seat))
+            return self._sign(seat, members, wit)
 
     def set_witnesses(self, witnesses: Witnesses) -> Membership:
         """Name who must hold a header before its body leaves."""
         with self.seated() as seat:
-            made = following(
-                seat.membership, seat.membership.members, witnesses=witnesses, successor=""
-            )
-            return publish(seat, made, self.key(seat))
+            return self._sign(seat, seat.membership.members, witnesses)
 
     def rotate(self) -> Membership:
         """Sign with a new key from the next epoch but one on."""

@@ -35,9 +35,6 @@ from veilsum.fleet.slots import next_release
 from veilsum.privacy.exact.entropy import Entropy
 
 LARGEST = 1 << 62  # of a component of a register, in steps
-LONGEST = (
-    1000  # slots that are looked through together, and released together after a site was away
-)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,7 @@ from veilsum.fleet.ledger import BudgetSpentError
 from veilsum.fleet.protocol import Work
 from veilsum.fleet.schedule import Timetable
 
-LONGEST = (
-    1000  # slots that are looked through together, and released together after a site was away
-)
+LONGEST = 1000  # slots that are looked through, and released after a site was away, together
 
 
 @dataclass(frozen=True)

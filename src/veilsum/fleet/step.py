@@ -217,9 +217,7 @@ class SeatStep:
         if deadline is not None and self.now > deadline:
             return None
         found = decide(
-            posted.question,
-            facts_of(self.site, posted, self.now),
-            self.site.config.policy,
+            posted.question, facts_of(self.site, posted, self.now), self.site.config.policy
         )
         if isinstance(found, NeedsPerson):
             self.report.waiting.append(
