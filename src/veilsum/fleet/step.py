@@ -84,6 +84,9 @@ class SeatStep:
         try:
             posted = questions_on(self.seat.board)
             self.take_over(member, {one.terms: one for one in posted})
+            if self.site.file.get(taken_over(self.seat)) is None:
+                with self.site.file.transaction():
+                    self.site.file.set(taken_over(self.seat), b"yes")
             for one in posted:
                 if closed(one, self.now):
                     self.seat.forget(one.terms)
@@ -134,6 +137,26 @@ class SeatStep:
                     )
                 self._carry(posted[topic.terms], header)
 
+    def all_taken_over(self) -> bool:
+        """Whether this key may release: before its first release all fleets of the site have admitted it.
+
+        What an earlier key spent in a fleet is known once that fleet has admitted this one.
+        """
+        known = {
+            topic.kind
+            for seat in self.site.seats.values()
+            for topic in seat.file.releases(seat.fleet)
+        }
+        others = [seat for seat in self.site.seats.values() if seat is not self.seat]
+        waiting = [seat.name for seat in others if self.site.file.get(taken_over(seat)) is None]
+        if waiting and not known & set(SPENT):
+            self.report.waiting.append(
+                f"waits until {', '.join(waiting)} has admitted this key, too: an earlier key may have spent "
+                "there; or take that [[fleet]] out of site.toml"
+            )
+            return False
+        return True
+
     def _taken_over(self, terms: bytes) -> bool:
         """Whether the ledger has what a question cost that is over and forgotten."""
         over = Topic(Kind.QUESTION, terms) not in self.seat.board.registers
@@ -183,7 +206,7 @@ class SeatStep:
             verdict = self.verdict(posted)
             if verdict is not None:
                 self.seat.publish(Kind.CONSENT, posted.terms, verdict.data, self.now)
-                if verdict.yes:
+                if verdict.yes and self.all_taken_over():
                     protocol.due(self.work(posted, self.since(posted.terms, POLICY)))
         except BudgetSpentError as error:
             self.report.waiting.append(f"{posted.question.title()}: {error}")
@@ -236,6 +259,11 @@ class SeatStep:
             + (f": {found.reason}" if found.reason else "")
         )
         return ConsentPost(yes, found.reason)
+
+
+def taken_over(seat: Seat) -> str:
+    """In site.db: that what earlier keys spent in a fleet is charged."""
+    return f"taken over {seat.fleet.hex()}"
 
 
 def closed(posted: Posted, now: int) -> bool:
