@@ -56,7 +56,7 @@ class Folders:
         if not code and "--json" not in words:
             for line in done.stdout.splitlines():  # a path of this test is one word, and is not cut
                 longest = max(map(len, line.split()), default=0)
-                assert len(line) <= max(80, longest + 8), done.output
+                assert len(line) <= max(80, longest + 12), done.output
         return str(done.stdout if "--json" in words and not code else done.output)
 
     def begin(self, *sites: str, options: str = "--mounted", joined: str = ALLOWED) -> Folders:
