@@ -37,7 +37,7 @@ REFUNDS, WRITTEN, POOL = (
 )
 SECRETS = "tests/agents/runtime/test_masked_secrets.py"
 REAL = "tests/agents/chaos/test_masked_chaos.py"
-AUDIT = "tests/auditing/test_masked_audit.py"
+AUDIT = "tests/auditing/test_sum_audit.py"
 
 
 def attack(what: str, where: str, test: str, broken: str, how: str) -> Attack:

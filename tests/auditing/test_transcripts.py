@@ -50,7 +50,7 @@ def problem(
 PROVED = [
     name
     for name, kind in algorithms.ALGORITHMS.items()
-    # nothing is guaranteed for a bare start; test_masked_audit.py attacks masked sums
+    # nothing is guaranteed for a bare start; test_sum_audit.py attacks sums
     if (kind.start.noise or not kind.start.innovation) and not kind.summed
 ]
 

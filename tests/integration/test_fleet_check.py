@@ -68,4 +68,4 @@ def wrong_rights(fleet: SmallFleet, server: RealServer, monkeypatch: pytest.Monk
     fleet.store = open_store(server.address)
     lines = [one for one in checked(fleet, "s0") if not one.ok]
     assert [one.what for one in lines] == [fleet.store.address]
-    assert lines[0].remedy.startswith("ask for the right")
+    assert lines[0].remedy.startswith("check the rights")
