@@ -490,6 +490,7 @@ class RandomRun:
             for topic in sorted(board.registers, key=lambda topic: topic.name)
             for key in sorted(keys)
             if (topic, key) not in forks and not (self.ahead and topic.terms in once)
+            if board.register(topic, key).data  # a topic of replaced keys alone is on some boards
         )
 
     def check_answers(self, board: Board) -> None:
